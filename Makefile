@@ -1,0 +1,55 @@
+# Everything on a fresh machine with Python 3.11+, a C++20 compiler and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test test-long bench lint format stub clean
+
+demo: $(VENV)/.installed
+	$(BIN)/lvdet demo demo
+
+test: $(VENV)/.tested-with
+	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+test-long: $(VENV)/.tested-with
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m long
+
+bench: $(VENV)/.installed benchmarks/.venv/.installed
+	$(BIN)/python benchmarks/run.py $(BENCH_ARGS)
+
+lint: $(VENV)/.tested-with
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/clang-format --dry-run --Werror native/*.cpp native/*.hpp
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.tested-with
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/clang-format -i native/*.cpp native/*.hpp
+
+# The typed stub of the native module, made from the module itself.
+stub: $(VENV)/.tested-with
+	$(BIN)/python -m nanobind.stubgen -m lvdet._native -o src/lvdet/_native.pyi
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+NATIVE := CMakeLists.txt pyproject.toml $(wildcard native/*)
+
+$(VENV)/.installed: $(NATIVE) | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+$(VENV)/.tested-with: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	touch $@
+
+benchmarks/.venv/.installed: benchmarks/requirements.txt
+	$(PYTHON) -m venv benchmarks/.venv
+	benchmarks/.venv/bin/python -m pip install --quiet -r benchmarks/requirements.txt
+	touch $@
+
+clean:
+	rm -rf $(VENV) build demo benchmarks/.venv benchmarks/.cache

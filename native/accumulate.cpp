@@ -1,0 +1,125 @@
+#include "accumulate.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "parallel.hpp"
+
+namespace lvdet {
+
+namespace {
+
+constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
+constexpr std::size_t kWord = 64;
+
+// The first tp count whose recall reaches each of the 101 levels. Comparing counts in place of
+// quotients would round differently, so the quotient itself decides.
+void first_counts(std::int64_t truth, const double* recalls, std::int64_t* counts) {
+    std::int64_t count = 0;
+    for (std::size_t r = 0; r < kRecalls; ++r) {
+        while (static_cast<double>(count) / static_cast<double>(truth) < recalls[r]) ++count;
+        counts[r] = count;
+    }
+}
+
+// The curves of up to 64 thresholds, walked together down one ranking.
+class Walk {
+   public:
+    explicit Walk(std::size_t thresholds) : right_(thresholds), not_wrong_(thresholds) {}
+
+    void restart() {
+        wrong_ = 0;
+        for (auto& list : right_) list.clear();
+        std::fill(not_wrong_.begin(), not_wrong_.end(), 0);
+    }
+    // Takes the next detection: bits of the thresholds at which it is matched, and ignored.
+    void step(std::uint64_t matched, std::uint64_t ignored) {
+        for (std::uint64_t right = matched & ~ignored; right; right &= right - 1) {
+            const auto t = static_cast<std::size_t>(__builtin_ctzll(right));
+            const auto tp = static_cast<double>(right_[t].size() + 1);
+            const auto fp = static_cast<double>(wrong_ - not_wrong_[t]);
+            right_[t].push_back(tp / (fp + tp + kEpsilon));
+        }
+        // Most detections are wrong at every threshold: count those once, and the exceptions.
+        for (std::uint64_t rest = matched | ignored; rest; rest &= rest - 1)
+            ++not_wrong_[static_cast<std::size_t>(__builtin_ctzll(rest))];
+        ++wrong_;
+    }
+    // Precision at each right detection of threshold t, made monotone from the right.
+    const std::vector<double>& envelope(std::size_t t) {
+        auto& list = right_[t];
+        for (std::size_t i = list.size(); i-- > 1;) list[i - 1] = std::max(list[i - 1], list[i]);
+        return list;
+    }
+
+   private:
+    std::int64_t wrong_ = 0;
+    std::vector<std::vector<double>> right_;
+    std::vector<std::int64_t> not_wrong_;
+};
+
+std::uint64_t load_bits(const std::uint8_t* from, std::size_t bytes) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, from, bytes);  // little-endian, as bits are numbered
+    return word;
+}
+
+}  // namespace
+
+void accumulate(const Outcomes& outcomes, const Rankings& rankings, std::size_t areas,
+                const std::int64_t* truth, const double* recalls, double* precision,
+                double* recall, double* points, int threads) {
+    const std::size_t thresholds = outcomes.thresholds;
+    constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+    const std::size_t tasks = rankings.curves * areas;
+    parallel_for(tasks, threads, [&](std::size_t task) {
+        const std::size_t curve = task / areas, area = task % areas;
+        const std::int64_t objects = truth[task];
+        double* const out_precision = precision + task * thresholds;
+        double* const out_recall = recall + task * thresholds;
+        double* const out_points = points ? points + task * thresholds * kRecalls : nullptr;
+        if (objects == 0) {
+            std::fill_n(out_precision, thresholds, nan);
+            std::fill_n(out_recall, thresholds, nan);
+            if (out_points) std::fill_n(out_points, thresholds * kRecalls, nan);
+            return;
+        }
+        std::int64_t counts[kRecalls];
+        first_counts(objects, recalls, counts);
+        for (std::size_t base = 0; base < thresholds; base += kWord) {
+            const std::size_t here = std::min(kWord, thresholds - base);
+            const std::size_t bytes = (here + 7) / 8;
+            Walk walk(here);
+            walk.restart();
+            for (std::int64_t i = rankings.offsets[curve]; i < rankings.offsets[curve + 1]; ++i) {
+                const auto row = rankings.order
+                                     ? static_cast<std::size_t>(rankings.order[i])
+                                     : static_cast<std::size_t>(i);
+                if (rankings.keep && !rankings.keep[rankings.detection[row]]) continue;
+                const std::size_t at =
+                    (row * outcomes.areas + area) * outcomes.bytes + base / 8;
+                walk.step(load_bits(outcomes.matched + at, bytes),
+                          load_bits(outcomes.ignored + at, bytes));
+            }
+            for (std::size_t t = 0; t < here; ++t) {
+                const std::vector<double>& list = walk.envelope(t);
+                double sum = 0.0;
+                for (std::size_t r = 0; r < kRecalls; ++r) {
+                    // Recall 0 is reached by the first detection, right or not; the best
+                    // precision to the right of it is that of a right one.
+                    const auto count = static_cast<std::size_t>(std::max<std::int64_t>(counts[r], 1));
+                    const double value = count <= list.size() ? list[count - 1] : 0.0;
+                    sum += value;
+                    if (out_points) out_points[(base + t) * kRecalls + r] = value;
+                }
+                out_precision[base + t] = sum / static_cast<double>(kRecalls);
+                out_recall[base + t] =
+                    static_cast<double>(list.size()) / static_cast<double>(objects);
+            }
+        }
+    });
+}
+
+}  // namespace lvdet

@@ -1,0 +1,38 @@
+// From ranked, matched detections to average precision.
+#pragma once
+
+#include <cstdint>
+
+namespace lvdet {
+
+// Which ranked rows are right, and which do not count: one bit an IoU threshold,
+// [rows, areas, bytes], threshold t in bit t % 8 of byte t / 8.
+struct Outcomes {
+    const std::uint8_t* matched;
+    const std::uint8_t* ignored;
+    std::size_t areas, bytes, thresholds;
+};
+
+// A list of rows in rank order for each curve: order[offsets[c] .. offsets[c + 1]], or those row
+// numbers themselves where `order` is null. Rows whose keep[detection[row]] is 0 are passed over
+// (keep may be null).
+struct Rankings {
+    const std::int32_t* order;
+    const std::int64_t* offsets;
+    std::size_t curves;
+    const std::int32_t* detection;
+    const std::uint8_t* keep;
+};
+
+inline constexpr std::size_t kRecalls = 101;
+
+// For each curve, area and threshold, with truth[curve, area] objects to find:
+//   precision  [curves, areas, thresholds]  mean of the 101 precisions
+//   recall     [curves, areas, thresholds]  highest recall reached
+//   points     [curves, areas, thresholds, 101], or null
+// All are NaN where there is nothing to find. Areas are the first `areas` of the outcomes'.
+void accumulate(const Outcomes& outcomes, const Rankings& rankings, std::size_t areas,
+                const std::int64_t* truth, const double* recalls, double* precision,
+                double* recall, double* points, int threads);
+
+}  // namespace lvdet

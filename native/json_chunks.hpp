@@ -1,0 +1,283 @@
+// Reading a long JSON array (or lines of JSON) of records in chunks, on several threads.
+//
+// A chunk begins where `}`, `,` and `{` follow each other (or after a line's end), which is
+// nearly always between two records. Each chunk is parsed on that guess, and the guess is
+// checked: if the chunk before, known to begin right, is parsed to its very last byte and stops
+// between two records, this one begins right too. Where a chunk does not (an array of objects
+// nested in a record, or a real error), reading goes on in order from its beginning without
+// guessing. Blocks are committed in file order, so the outcome does not depend on the threads.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <condition_variable>
+#include <cstdint>
+#include <cstring>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "json_text.hpp"
+
+namespace lvdet::json {
+
+enum class Layout { array, lines };
+
+// The text of a file is wrong at a byte of it, in a record of it.
+struct FileError : std::runtime_error {
+    FileError(const std::string& what, std::int64_t byte, std::int64_t row)
+        : std::runtime_error(what), byte(byte), row(row) {}
+    std::int64_t byte, row;
+};
+
+// Shared with a watching thread: bytes read so far, and a request to stop.
+struct Control {
+    std::atomic<std::int64_t>* bytes = nullptr;
+    std::atomic<std::int64_t>* cancel = nullptr;
+    void advance(std::int64_t count) const {
+        if (bytes) bytes->fetch_add(count, std::memory_order_relaxed);
+    }
+    bool cancelled() const { return cancel && cancel->load(std::memory_order_relaxed) != 0; }
+};
+
+struct Cancelled : std::runtime_error {
+    Cancelled() : std::runtime_error("cancelled") {}
+};
+
+struct File {
+    int descriptor;
+    std::int64_t size;
+
+    explicit File(int fd) : descriptor(fd), size(0) {
+        struct stat status{};
+        if (fstat(fd, &status) != 0) throw std::runtime_error(std::strerror(errno));
+        size = status.st_size;
+    }
+    // Up to `count` bytes from `offset`; fewer only at the end of the file.
+    std::size_t read(std::int64_t offset, char* into, std::size_t count) const {
+        std::size_t done = 0;
+        while (done < count) {
+            const ssize_t got =
+                pread(descriptor, into + done, count - done, offset + static_cast<off_t>(done));
+            if (got < 0 && errno == EINTR) continue;
+            if (got < 0) throw std::runtime_error(std::strerror(errno));
+            if (got == 0) break;
+            done += static_cast<std::size_t>(got);
+        }
+        return done;
+    }
+};
+
+// Text of a file from `offset` on, with the padding a Cursor needs.
+class Buffer {
+   public:
+    void load(const File& file, std::int64_t offset, std::size_t count) {
+        offset_ = offset;
+        size_ = 0;
+        grow(file, count);
+    }
+    // Reads on until `count` bytes are held, or the file ends.
+    void grow(const File& file, std::size_t count) {
+        if (text_.size() < count + kPadding) text_.resize(count + kPadding);
+        size_ += file.read(offset_ + static_cast<std::int64_t>(size_), text_.data() + size_,
+                           count - size_);
+        std::memset(text_.data() + size_, 0, kPadding);
+    }
+    bool reaches_end(const File& file) const {
+        return offset_ + static_cast<std::int64_t>(size_) >= file.size;
+    }
+    char* text() { return text_.data(); }
+    std::size_t size() const { return size_; }
+    std::int64_t offset() const { return offset_; }
+
+   private:
+    std::vector<char> text_;
+    std::size_t size_ = 0;
+    std::int64_t offset_ = 0;
+};
+
+// Where the first record after `from` seems to begin, or npos if the text ends before.
+inline std::size_t find_boundary(const char* text, std::size_t size, std::size_t from,
+                                 Layout layout) {
+    constexpr auto npos = static_cast<std::size_t>(-1);
+    auto space = [](char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; };
+    while (from < size) {
+        const char wanted = layout == Layout::lines ? '\n' : '}';
+        const void* hit = std::memchr(text + from, wanted, size - from);
+        if (!hit) return npos;
+        std::size_t at = static_cast<std::size_t>(static_cast<const char*>(hit) - text) + 1;
+        from = at;
+        if (layout == Layout::lines) return at;
+        while (at < size && space(text[at])) ++at;
+        if (at >= size) return npos;
+        if (text[at] != ',') continue;
+        ++at;
+        while (at < size && space(text[at])) ++at;
+        if (at >= size) return npos;
+        if (text[at] == '{') return at;
+    }
+    return npos;
+}
+
+struct Stop {
+    enum Status { end, closed, incomplete, wrong } status;
+    const char* at;           // end of the last whole record and its comma, or of the array
+    const char* wrong_at;     // for `wrong`
+    const char* what;         // for `wrong`
+};
+
+// Parses records until the text ends or the array closes. `block` must have
+//   void record(Cursor&)   parse one object
+//   void keep()            add it to the block, once it is known to be whole
+//   void drop()            or forget it
+// `first` says that no record came before in this array, so that `]` may follow at once.
+template <class Block>
+Stop parse_records(Block& block, const char* begin, const char* end, Layout layout, bool first) {
+    Cursor cursor(begin, end);
+    const char* good = begin;
+    try {
+        for (;;) {
+            cursor.skip_space();
+            good = cursor.position();
+            if (cursor.at_end()) return {Stop::end, good, nullptr, nullptr};
+            if (layout == Layout::array && first && cursor.accept(']'))
+                return {Stop::closed, cursor.position(), nullptr, nullptr};
+            first = false;
+            if (cursor.peek() != '{') cursor.fail("expected '{', the beginning of a record");
+            block.record(cursor);
+            bool closed = false;
+            if (layout == Layout::array) {
+                cursor.skip_space();
+                closed = cursor.accept(']');
+                if (!closed) cursor.expect(',', "expected ',' or ']' after a record");
+            } else {
+                while (cursor.peek() == ' ' || cursor.peek() == '\t' || cursor.peek() == '\r')
+                    cursor.seek(cursor.position() + 1);
+                if (!cursor.at_end()) cursor.expect('\n', "expected one record on a line");
+            }
+            block.keep();
+            if (closed) return {Stop::closed, cursor.position(), nullptr, nullptr};
+        }
+    } catch (const Incomplete&) {
+        block.drop();
+        return {Stop::incomplete, good, nullptr, nullptr};
+    } catch (const SyntaxError& error) {
+        block.drop();
+        return {Stop::wrong, good, error.at, error.what};
+    }
+}
+
+// Reads all records from byte `begin` (after the bracket, for an array) and gives each block to
+// `commit(block)`, in file order. Returns the byte after the closing bracket, or the file's size.
+// `Block` also needs
+//   void clear(std::int64_t byte, const char* text)   begin anew; `text` stands at `byte`
+//   std::int64_t rows() const
+template <class Block, class Commit>
+std::int64_t read_records(const File& file, std::int64_t begin, Layout layout, int threads,
+                          std::size_t chunk, const Control& control, Commit&& commit) {
+    std::mutex guard;
+    std::condition_variable turn_came;
+    std::atomic<std::int64_t> next_chunk{0};
+    std::atomic<bool> stop{false};
+    std::int64_t turn = 0, closed_at = -1, resume_at = -1, rows = 0;
+    std::exception_ptr failure;
+    const auto step = static_cast<std::int64_t>(chunk);
+
+    auto parse_chunks = [&] {
+        Buffer buffer;
+        Block block;
+        try {
+            for (;;) {
+                const std::int64_t index = next_chunk.fetch_add(1);
+                const std::int64_t from = begin + index * step;
+                if (stop || from >= file.size) return;
+                constexpr std::size_t lookahead = 1 << 16;
+                buffer.load(file, from, chunk + lookahead);
+                auto boundary = [&](std::size_t after) {
+                    for (;;) {
+                        const std::size_t at =
+                            find_boundary(buffer.text(), buffer.size(), after, layout);
+                        if (at != static_cast<std::size_t>(-1)) return at;
+                        if (buffer.reaches_end(file)) return buffer.size();
+                        buffer.grow(file, buffer.size() * 2);
+                    }
+                };
+                const std::size_t first = index == 0 ? 0 : boundary(0);
+                const std::size_t last = std::max(first, boundary(chunk));
+                char* const text = buffer.text();
+                const char kept = text[last];
+                text[last] = '\0';
+                block.clear(from + static_cast<std::int64_t>(first), text + first);
+                const Stop result =
+                    parse_records(block, text + first, text + last, layout, index == 0);
+                text[last] = kept;
+
+                std::unique_lock lock(guard);
+                turn_came.wait(lock, [&] { return stop || turn == index; });
+                if (stop) return;
+                if (control.cancelled()) throw Cancelled();
+                if (result.status == Stop::end || result.status == Stop::closed) {
+                    commit(block);
+                    rows += block.rows();
+                    control.advance(static_cast<std::int64_t>(last - first));
+                    if (result.status == Stop::closed) {
+                        closed_at = from + (result.at - text);
+                        stop = true;
+                    }
+                } else {
+                    resume_at = from + static_cast<std::int64_t>(first);
+                    stop = true;
+                }
+                ++turn;
+                turn_came.notify_all();
+            }
+        } catch (...) {
+            std::lock_guard lock(guard);
+            if (!failure) failure = std::current_exception();
+            stop = true;
+            turn_came.notify_all();
+        }
+    };
+    const std::int64_t chunks = (file.size - begin + step - 1) / step;
+    std::vector<std::thread> others;
+    for (int i = 1; i < threads && i < chunks; ++i) others.emplace_back(parse_chunks);
+    parse_chunks();
+    for (auto& thread : others) thread.join();
+    if (failure) std::rethrow_exception(failure);
+    if (closed_at >= 0) return closed_at;
+
+    // In order, from the first chunk whose guess did not hold.
+    Buffer buffer;
+    Block block;
+    std::size_t window = chunk;
+    while (resume_at >= 0 && resume_at < file.size) {
+        if (control.cancelled()) throw Cancelled();
+        buffer.load(file, resume_at, window);
+        block.clear(resume_at, buffer.text());
+        const Stop result = parse_records(block, buffer.text(), buffer.text() + buffer.size(),
+                                          layout, resume_at == begin);
+        commit(block);
+        rows += block.rows();
+        const std::int64_t done = result.at - buffer.text();
+        control.advance(done);
+        if (result.status == Stop::wrong)
+            throw FileError(result.what, resume_at + (result.wrong_at - buffer.text()), rows);
+        if (result.status == Stop::closed) return resume_at + done;
+        if (result.status == Stop::incomplete && buffer.reaches_end(file))
+            throw FileError("the file is cut off here", file.size, rows);
+        window = done == 0 ? window * 2 : chunk;
+        resume_at += done;
+        if (buffer.reaches_end(file) && result.status == Stop::end) break;
+    }
+    if (layout == Layout::array)
+        throw FileError("the file is cut off here: the list is not closed", file.size, rows);
+    return file.size;
+}
+
+}  // namespace lvdet::json

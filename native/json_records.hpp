@@ -1,0 +1,76 @@
+// The records of COCO and LVIS files as columns.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "columns.hpp"
+#include "json_chunks.hpp"
+
+namespace lvdet::json {
+
+// A value that cannot be used: in record `row`, at `byte` of the file.
+struct Problem {
+    std::int64_t row, byte;
+    std::string what;
+};
+
+// Masks in the form of lvdet.tables.masks.Masks.
+struct MaskColumns {
+    Column<std::uint8_t> data;
+    Column<std::int64_t> end;  // where each row ends in `data`
+    Column<std::uint8_t> kind;
+    Column<std::int32_t> height, width;
+};
+
+struct DetectionColumns {
+    Column<std::int32_t> image, category;
+    Column<double> score, box;
+    MaskColumns masks;
+    IdIndex image_ids, category_ids;
+    std::int64_t rows = 0, rows_with_masks = 0, rows_without_box = 0;
+    std::vector<Problem> problems;
+    std::int64_t problem_count = 0;
+};
+
+struct AnnotationColumns {
+    Column<std::int64_t> id, image_id, category_id;
+    Column<double> box, area;
+    Column<std::uint8_t> ignore, crowd;
+    MaskColumns masks;
+    std::int64_t rows = 0;
+};
+
+struct ImageColumns {
+    Column<std::int64_t> id;
+    Column<std::int32_t> height, width;
+    Column<std::uint8_t> has_lists;
+    Column<std::int64_t> negative, negative_end, not_exhaustive, not_exhaustive_end;
+    std::vector<std::string> file_names;
+    std::int64_t rows = 0;
+};
+
+struct CategoryColumns {
+    Column<std::int64_t> id;
+    std::vector<std::string> names, frequency;
+    std::int64_t rows = 0;
+};
+
+struct AnnotationFile {
+    AnnotationColumns annotations;
+    ImageColumns images;
+    CategoryColumns categories;
+    bool has_annotations = false, has_images = false, has_categories = false;
+    std::vector<Problem> problems;  // `what` begins with the list's name
+    std::int64_t problem_count = 0;
+};
+
+// Detections from a JSON list or from lines of JSON records; which one is seen from the text.
+void read_detections(const File& file, bool masks, int threads, std::size_t chunk,
+                     const Control& control, DetectionColumns& out);
+// A COCO or LVIS annotation file.
+void read_annotations(const File& file, bool masks, int threads, std::size_t chunk,
+                      const Control& control, AnnotationFile& out);
+
+}  // namespace lvdet::json

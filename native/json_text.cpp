@@ -1,0 +1,283 @@
+#include "json_text.hpp"
+
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+namespace lvdet::json {
+
+namespace {
+
+constexpr int kMaxDepth = 512;
+constexpr double kPowersOfTen[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                   1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                   1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+
+bool is_digit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
+
+// The first quote, backslash or control character at or after p.
+const char* find_special(const char* p) {
+#if defined(__SSE2__)
+    const __m128i quote = _mm_set1_epi8('"'), slash = _mm_set1_epi8('\\');
+    const __m128i control = _mm_set1_epi8(0x1f);
+    for (;; p += 16) {
+        const __m128i text = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+        const __m128i hit =
+            _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi8(text, quote), _mm_cmpeq_epi8(text, slash)),
+                         _mm_cmpeq_epi8(_mm_max_epu8(text, control), control));
+        if (const int mask = _mm_movemask_epi8(hit)) return p + __builtin_ctz(mask);
+    }
+#else
+    while (*p != '"' && *p != '\\' && static_cast<unsigned char>(*p) >= 0x20) ++p;
+    return p;
+#endif
+}
+
+unsigned hex4(const char* p) {
+    unsigned value = 0;
+    std::from_chars(p, p + 4, value, 16);
+    return value;
+}
+
+void append_utf8(unsigned code, std::string& out) {
+    if (code < 0x80) {
+        out += static_cast<char>(code);
+    } else if (code < 0x800) {
+        out += static_cast<char>(0xc0 | code >> 6);
+        out += static_cast<char>(0x80 | (code & 0x3f));
+    } else if (code < 0x10000) {
+        out += static_cast<char>(0xe0 | code >> 12);
+        out += static_cast<char>(0x80 | (code >> 6 & 0x3f));
+        out += static_cast<char>(0x80 | (code & 0x3f));
+    } else {
+        out += static_cast<char>(0xf0 | code >> 18);
+        out += static_cast<char>(0x80 | (code >> 12 & 0x3f));
+        out += static_cast<char>(0x80 | (code >> 6 & 0x3f));
+        out += static_cast<char>(0x80 | (code & 0x3f));
+    }
+}
+
+}  // namespace
+
+void append_unescaped(const String& string, std::string& out) {
+    const char* p = string.raw.data();
+    const char* const end = p + string.raw.size();
+    while (p < end) {
+        const void* slash = std::memchr(p, '\\', static_cast<std::size_t>(end - p));
+        const char* stop = slash ? static_cast<const char*>(slash) : end;
+        out.append(p, stop);
+        if (stop == end) return;
+        p = stop + 2;
+        switch (stop[1]) {
+            case 'b': out += '\b'; break;
+            case 'f': out += '\f'; break;
+            case 'n': out += '\n'; break;
+            case 'r': out += '\r'; break;
+            case 't': out += '\t'; break;
+            case 'u': {
+                unsigned code = hex4(p);
+                p += 4;
+                const bool high = code >= 0xd800 && code < 0xdc00;
+                if (high && end - p >= 6 && p[0] == '\\' && p[1] == 'u') {
+                    const unsigned low = hex4(p + 2);
+                    if (low >= 0xdc00 && low < 0xe000) {
+                        code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
+                        p += 6;
+                    }
+                }
+                // A surrogate without its partner has no UTF-8 form.
+                append_utf8(code >= 0xd800 && code < 0xe000 ? 0xfffd : code, out);
+                break;
+            }
+            default: out += stop[1];
+        }
+    }
+}
+
+Kind Cursor::kind() const {
+    switch (*p_) {
+        case '{': return Kind::object;
+        case '[': return Kind::array;
+        case '"': return Kind::string;
+        case 't':
+        case 'f':
+        case 'n': return Kind::literal;
+        case '-':
+        case 'N':
+        case 'I': return Kind::number;
+        default:
+            if (is_digit(*p_)) return Kind::number;
+            fail("expected a value");
+    }
+}
+
+String Cursor::string() {
+    expect('"', "expected a string");
+    const char* begin = p_;
+    bool escaped = false;
+    for (;;) {
+        p_ = find_special(p_);
+        if (p_ >= end_) throw Incomplete{};
+        if (*p_ == '"') return {{begin, static_cast<std::size_t>(p_++ - begin)}, escaped};
+        if (*p_ != '\\') fail("control character inside a string");
+        escaped = true;
+        if (p_ + 1 >= end_) throw Incomplete{};
+        if (p_[1] == 'u') {
+            for (int i = 2; i < 6; ++i) {
+                if (p_ + i >= end_) throw Incomplete{};
+                if (!std::isxdigit(static_cast<unsigned char>(p_[i]))) fail("bad \\u escape");
+            }
+            p_ += 6;
+        } else if (std::strchr("\"\\/bfnrt", p_[1])) {
+            p_ += 2;
+        } else {
+            fail("bad escape in a string");
+        }
+    }
+}
+
+bool Cursor::literal(std::string_view word) {
+    const std::size_t left = static_cast<std::size_t>(end_ - p_);
+    if (left < word.size()) {
+        if (word.substr(0, left) == std::string_view(p_, left)) throw Incomplete{};
+        return false;
+    }
+    if (std::string_view(p_, word.size()) != word) return false;
+    p_ += word.size();
+    return true;
+}
+
+double Cursor::number() {
+    const char* const begin = p_;
+    const char* p = p_;
+    const bool negative = *p == '-';
+    if (negative) ++p;
+    if (!is_digit(*p)) {
+        p_ = p;
+        if (literal("NaN")) return std::numeric_limits<double>::quiet_NaN();
+        if (literal("Infinity")) {
+            const double infinity = std::numeric_limits<double>::infinity();
+            return negative ? -infinity : infinity;
+        }
+        fail("expected a number");
+    }
+    if (*p == '0' && is_digit(p[1])) {
+        p_ = p;
+        fail("a number may not begin with 0");
+    }
+    std::uint64_t mantissa = 0;
+    const char* const digits = p;
+    while (is_digit(*p)) mantissa = mantissa * 10 + static_cast<std::uint64_t>(*p++ - '0');
+    int count = static_cast<int>(p - digits);
+    int exponent = 0;
+    if (*p == '.') {
+        const char* const fraction = ++p;
+        while (is_digit(*p)) mantissa = mantissa * 10 + static_cast<std::uint64_t>(*p++ - '0');
+        exponent = -static_cast<int>(p - fraction);
+        if (exponent == 0) {
+            p_ = p;
+            fail("expected a digit after the decimal point");
+        }
+        count -= exponent;
+    }
+    bool simple = count <= 19;
+    if ((*p | 0x20) == 'e') {
+        ++p;
+        if (*p == '+' || *p == '-') ++p;
+        if (!is_digit(*p)) {
+            p_ = p;
+            fail("expected a digit in the exponent");
+        }
+        while (is_digit(*p)) ++p;
+        simple = false;
+    }
+    // A number that touches the end of the buffer may go on after it.
+    if (p >= end_) {
+        p_ = end_;
+        throw Incomplete{};
+    }
+    p_ = p;
+    // Both the digits and the power of ten are exact doubles here, so one rounding is made,
+    // as the standard asks.
+    if (simple && mantissa <= (std::uint64_t{1} << 53) && exponent >= -22) {
+        const double value = static_cast<double>(mantissa) / kPowersOfTen[-exponent];
+        return negative ? -value : value;
+    }
+    double value = 0.0;
+    const auto result = std::from_chars(begin, p, value);
+    if (result.ec == std::errc::result_out_of_range) {
+        // Out of range upwards or downwards: the sign of the exponent tells.
+        const std::string_view text(begin, static_cast<std::size_t>(p - begin));
+        const std::size_t e = text.find_first_of("eE");
+        const bool small = e != std::string_view::npos && text[e + 1] == '-';
+        value = small ? 0.0 : std::numeric_limits<double>::infinity();
+        if (negative) value = -value;
+    }
+    return value;
+}
+
+bool Cursor::integer(std::int64_t& value) {
+    const char* const begin = p_;
+    const char* p = p_;
+    if (is_digit(*p)) {
+        std::int64_t sum = 0;
+        while (is_digit(*p) && p - begin < 18) sum = sum * 10 + (*p++ - '0');
+        if (p < end_ && !is_digit(*p) && *p != '.' && (*p | 0x20) != 'e' &&
+            (*begin != '0' || p - begin == 1)) {
+            p_ = p;
+            value = sum;
+            return true;
+        }
+    }
+    const double real = number();
+    const auto result = std::from_chars(begin, p_, value);
+    if (result.ec == std::errc{} && result.ptr == p_) return true;
+    if (std::floor(real) != real || std::fabs(real) > 9007199254740992.0) return false;
+    value = static_cast<std::int64_t>(real);
+    return true;
+}
+
+void Cursor::skip_value(int depth) {
+    if (depth > kMaxDepth) throw SyntaxError{p_, "nested more than 512 deep"};
+    switch (kind()) {
+        case Kind::string: string(); return;
+        case Kind::number: number(); return;
+        case Kind::literal:
+            if (!literal("true") && !literal("false") && !literal("null"))
+                fail("expected a value");
+            return;
+        case Kind::array:
+            ++p_;
+            skip_space();
+            if (accept(']')) return;
+            for (;;) {
+                skip_value(depth + 1);
+                skip_space();
+                if (accept(']')) return;
+                expect(',', "expected ',' or ']'");
+                skip_space();
+            }
+        case Kind::object:
+            ++p_;
+            skip_space();
+            if (accept('}')) return;
+            for (;;) {
+                string();
+                skip_space();
+                expect(':', "expected ':'");
+                skip_space();
+                skip_value(depth + 1);
+                skip_space();
+                if (accept('}')) return;
+                expect(',', "expected ',' or '}'");
+                skip_space();
+            }
+    }
+}
+
+}  // namespace lvdet::json

@@ -1,0 +1,69 @@
+// Greedy matching of detections with ground truth, inside each image and class.
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "rle.hpp"
+
+namespace lvdet {
+
+enum class Overlap { bbox, segm, boundary };
+
+// A list for each image: items[offsets[i] .. offsets[i + 1]].
+struct Lists {
+    const std::int64_t* offsets = nullptr;
+    const std::int32_t* items = nullptr;
+    explicit operator bool() const { return offsets != nullptr; }
+};
+
+struct Truth {
+    std::size_t rows, images, categories;
+    const std::int32_t *image, *category;
+    const double *box, *area;
+    const std::uint8_t *ignore, *crowd;
+    const std::uint8_t* reads_unmatched;  // a match with it is reported as none
+    MaskColumn masks;
+    const std::int32_t *height, *width;  // of the images
+    Lists negative, not_exhaustive;      // both null: every class counts in every image
+};
+
+struct Found {
+    std::size_t rows;
+    const std::int32_t *image, *category;  // rows of the truth's images and classes, or -1
+    const double *score, *box;
+    MaskColumn masks;
+};
+
+struct Settings {
+    Overlap overlap;
+    std::vector<double> thresholds;
+    std::vector<double> area_low, area_high;  // inclusive ranges
+    bool drop_empty;                          // detections of area 0 do not count
+    bool area_from_box;                       // a detection's area is its box's, not its mask's
+    int threads;
+};
+
+// The detections that count, by class, in a class by falling score; equal scores by image, then
+// by their order in the image. K rows.
+struct Matched {
+    std::vector<std::int32_t> detection;        // [K] row of the detection
+    std::vector<std::int32_t> position;         // [K] place when ordered by image, class, rank
+    std::vector<std::int64_t> category_offsets; // [C + 1] rows of each class
+    std::vector<std::uint8_t> matched, ignored; // [K, A, bytes] see accumulate.hpp
+    std::vector<std::int64_t> truth;            // [C, A] objects to find
+};
+
+// A mask cannot be used: that of row `row` of the detections, or of the ground truth.
+struct MaskError : std::runtime_error {
+    MaskError(const char* what, bool detection, std::int64_t row)
+        : std::runtime_error(what), detection(detection), row(row) {}
+    bool detection;
+    std::int64_t row;
+};
+
+Matched match(const Truth& truth, const Found& found, const Settings& settings);
+
+}  // namespace lvdet

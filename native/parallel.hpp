@@ -1,0 +1,40 @@
+// Running independent tasks on several threads.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace lvdet {
+
+// Calls body(task) for every task in [0, tasks), on up to `threads` threads. Tasks are handed
+// out one by one, so uneven ones balance; each must write only its own outputs, which makes the
+// result independent of the number of threads. The first exception thrown is rethrown here.
+template <class Body>
+void parallel_for(std::size_t tasks, int threads, Body&& body) {
+    const std::size_t workers =
+        std::min<std::size_t>(tasks, static_cast<std::size_t>(std::max(threads, 1)));
+    std::atomic<std::size_t> next{0};
+    std::exception_ptr failure;
+    std::mutex guard;
+    auto work = [&] {
+        try {
+            for (std::size_t task; (task = next.fetch_add(1)) < tasks;) body(task);
+        } catch (...) {
+            next = tasks;
+            std::lock_guard lock(guard);
+            if (!failure) failure = std::current_exception();
+        }
+    };
+    std::vector<std::thread> others;
+    for (std::size_t i = 1; i < workers; ++i) others.emplace_back(work);
+    work();
+    for (auto& thread : others) thread.join();
+    if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace lvdet

@@ -1,0 +1,29 @@
+// Order by score: the best of each group, and stable sorting.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace lvdet {
+
+// Clears `keep` for all but the `limit` highest scores of each group, earlier rows first among
+// equals. Rows not kept before, or of a negative group, neither count nor change.
+void keep_top(const std::int32_t* group, std::size_t groups, const double* score, std::size_t rows,
+              std::int64_t limit, std::uint8_t* keep, int threads);
+
+// The row numbers 0 .. rows-1 by falling score; equal scores stay in order.
+void order_by_score(const double* score, std::size_t rows, std::int32_t* order);
+
+// A number for each distinct (a, b) pair, the same for equal pairs; returns how many there are.
+std::int64_t number_pairs(const std::int32_t* a, std::size_t a_count, const std::int32_t* b,
+                          std::size_t b_count, std::size_t rows, std::int32_t* number);
+
+// The row numbers grouped by `group` (counting sort, stable), and where each group begins.
+// Rows of a negative group are left out.
+struct Grouping {
+    std::vector<std::int32_t> rows;
+    std::vector<std::int64_t> offsets;
+};
+Grouping group_rows(const std::int32_t* group, std::size_t groups, std::size_t rows);
+
+}  // namespace lvdet

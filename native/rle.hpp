@@ -1,0 +1,61 @@
+// Masks as run lengths: column-major, alternating background and object, background first.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace lvdet {
+
+using Runs = std::vector<std::uint32_t>;
+
+enum MaskKind : std::uint8_t { kMaskNone = 0, kMaskRle = 1, kMaskPolygons = 2 };
+
+// A column of encoded masks; see lvdet.tables.masks.Masks.
+struct MaskColumn {
+    const std::uint8_t* data = nullptr;
+    const std::int64_t* offsets = nullptr;
+    const std::uint8_t* kind = nullptr;
+    const std::int32_t* height = nullptr;
+    const std::int32_t* width = nullptr;
+
+    explicit operator bool() const { return data != nullptr; }
+};
+
+struct Box {
+    double x, y, w, h;
+};
+
+// COCO's compressed string to runs. Returns what is wrong with it, or nullptr.
+const char* decode_runs(const std::uint8_t* text, std::size_t size, Runs& runs);
+// Runs to COCO's compressed string, appended.
+void encode_runs(const std::uint32_t* runs, std::size_t size, std::vector<std::uint8_t>& out);
+// What is wrong with a compressed string of a height x width mask, or nullptr.
+const char* check_rle(const std::uint8_t* text, std::size_t size, std::int64_t pixels);
+
+// The mask of one polygon (x, y pairs), traced as the COCO tools trace it: edges at five times
+// the resolution, snapped to pixel columns.
+void polygon_runs(const double* xy, std::size_t points, std::int64_t height, std::int64_t width,
+                  Runs& runs);
+// The mask of an encoded row at the given image size. Returns what is wrong, or nullptr.
+const char* row_runs(const MaskColumn& masks, std::size_t row, std::int64_t height,
+                     std::int64_t width, Runs& runs);
+
+Runs unite(const Runs& a, const Runs& b);
+std::uint64_t mask_area(const Runs& runs);
+Box mask_box(const Runs& runs, std::int64_t height);
+// Corners of the polygon parts of an encoded row.
+Box polygon_box(const std::uint8_t* data);
+// Pixels in both masks.
+std::uint64_t intersection(const Runs& a, const Runs& b);
+// The pixels of a mask within `reach` (in both axes) of a pixel outside it or of the image's edge.
+Runs boundary(const Runs& runs, std::int64_t height, std::int64_t width, std::int64_t reach);
+// 0.02 of the diagonal, at least one pixel.
+std::int64_t boundary_reach(std::int64_t height, std::int64_t width);
+
+// Polygon parts as the bytes of a row.
+void encode_polygons(const std::vector<std::vector<double>>& parts,
+                     std::vector<std::uint8_t>& out);
+
+}  // namespace lvdet

@@ -1,0 +1,1 @@
+"""Which detections are looked at."""

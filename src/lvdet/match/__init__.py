@@ -1,0 +1,1 @@
+"""Detections against ground truth."""

@@ -1,0 +1,154 @@
+"""One match of all detections, without a limit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from types import MappingProxyType
+
+import numpy as np
+
+from lvdet import _native
+from lvdet.errors import InputError
+from lvdet.tables.detections import Detections
+from lvdet.tables.ground_truth import GroundTruth, ImageLists
+from lvdet.tables.matches import Matches
+from lvdet.tables.problems import category_rows, image_rows, pair_problems, require
+from lvdet.threads import thread_count
+
+#: 0.50:0.05:0.95, as the reference tools make them.
+IOU_THRESHOLDS = np.linspace(0.5, 0.95, int(np.round((0.95 - 0.5) / 0.05)) + 1, endpoint=True)
+
+#: Area ranges in square pixels, both ends inclusive.
+AREAS = MappingProxyType(
+    {
+        "all": (0.0, 1e5**2),
+        "small": (0.0, 32.0**2),
+        "medium": (32.0**2, 96.0**2),
+        "large": (96.0**2, 1e5**2),
+    }
+)
+
+IOU_KINDS = ("bbox", "segm", "boundary")
+
+
+def match(
+    gt: GroundTruth,
+    detections: Detections,
+    *,
+    iou: str = "bbox",
+    thresholds: Sequence[float] | None = None,
+    exact_lvis: bool = False,
+    threads: int | None = None,
+) -> Matches:
+    """Matches every detection that counts with the ground truth of its image and class.
+
+    Detections are taken by falling score, ties in file order. At each IoU threshold a detection
+    takes the free ground truth of highest IoU at or above it (the later one at equal IoU);
+    ignored ones only where no other matches. For LVIS files, a detection counts where its class
+    was verified in the image; for COCO files, everywhere.
+
+    exact_lvis repeats the quirks of the reference tools: a ground truth of id 0 reads as
+    unmatched; LVIS annotations of area 0 are left out; where results carry boxes, a detection's
+    area is its box's even when masks are compared, and its mask's where they do not.
+    """
+    _check(gt, detections, iou)
+    levels = _thresholds(thresholds)
+    if exact_lvis and gt.federated:
+        gt = without_empty(gt)
+    image = image_rows(gt, detections)
+    category = category_rows(gt, detections)
+    area_from_box = detections.boxes_given if exact_lvis else iou == "bbox"
+    masks = iou != "bbox" or not area_from_box
+    out = _native.match(
+        gt_image=gt.image,
+        gt_category=gt.category,
+        gt_box=gt.box,
+        gt_area=gt.area,
+        gt_ignore=(gt.ignore if gt.federated else gt.crowd).view(np.uint8),
+        gt_crowd=(np.zeros_like(gt.crowd) if gt.federated else gt.crowd).view(np.uint8),
+        gt_reads_unmatched=((gt.id == 0) & exact_lvis).view(np.uint8),
+        gt_masks=gt.masks.columns if iou != "bbox" and gt.masks is not None else None,
+        image_height=gt.images.height,
+        image_width=gt.images.width,
+        categories=len(gt.categories),
+        negative=_columns(gt.negative),
+        not_exhaustive=_columns(gt.not_exhaustive),
+        dt_image=_take(image, detections.image),
+        dt_category=_take(category, detections.category),
+        dt_score=detections.score,
+        dt_box=detections.box,
+        dt_masks=detections.masks.columns if masks and detections.masks is not None else None,
+        overlap=iou,
+        thresholds=levels.tolist(),
+        area_low=[low for low, _ in AREAS.values()],
+        area_high=[high for _, high in AREAS.values()],
+        drop_empty=gt.federated,
+        area_from_box=area_from_box,
+        threads=thread_count(threads),
+    )
+    if out["failure"] is not None:
+        what, of_detection, row = out["failure"]
+        table = detections.source if of_detection else f"{gt.source}, annotation"
+        raise InputError(f"{table}, row {row:,}: {what}")
+    del out["failure"]
+    return Matches(**out, thresholds=levels, areas=tuple(AREAS), iou=iou)
+
+
+def without_empty(gt: GroundTruth) -> GroundTruth:
+    """The ground truth without annotations of area 0, as lvis takes it."""
+    rows = np.flatnonzero((gt.area > 0) & (gt.area < np.inf))
+    if len(rows) == len(gt):
+        return gt
+    return replace(
+        gt,
+        id=gt.id[rows],
+        image=gt.image[rows],
+        category=gt.category[rows],
+        box=gt.box[rows],
+        area=gt.area[rows],
+        ignore=gt.ignore[rows],
+        crowd=gt.crowd[rows],
+        masks=None if gt.masks is None else gt.masks[rows],
+    )
+
+
+def _check(gt: GroundTruth, detections: Detections, iou: str) -> None:
+    if iou not in IOU_KINDS:
+        raise InputError(f"iou is {iou!r}, expected one of {', '.join(IOU_KINDS)}")
+    require(pair_problems(gt, detections))
+    if iou == "bbox":
+        return
+    if detections.masks is None and len(detections):
+        raise InputError(f"{detections.source} has no masks, which iou {iou!r} compares")
+    for table in (gt, detections):
+        if table.masks is None:
+            if table is gt and len(gt):
+                raise InputError(f"{gt.source} was read without masks, which iou {iou!r} compares")
+            continue
+        missing = np.flatnonzero(table.masks.kind == 0)
+        if len(missing):
+            raise InputError(f"{table.source}, row {missing[0]:,}: there is no mask")
+
+
+def _thresholds(thresholds: Sequence[float] | None) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    levels = IOU_THRESHOLDS if thresholds is None else np.asarray(thresholds, dtype=np.float64)
+    if levels.ndim != 1 or not len(levels) or not ((levels > 0) & (levels <= 1)).all():
+        raise InputError(f"IoU thresholds {levels.tolist()}, expected a list of numbers in (0, 1]")
+    return levels
+
+
+def _take(
+    rows: np.ndarray[tuple[int], np.dtype[np.int32]],
+    index: np.ndarray[tuple[int], np.dtype[np.int32]],
+) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
+    """rows[index], without a copy where that is `index` itself."""
+    if np.array_equal(rows, np.arange(len(rows))):
+        return index
+    return rows[index]
+
+
+def _columns(
+    lists: ImageLists | None,
+) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], np.ndarray[tuple[int], np.dtype[np.int32]]] | None:
+    return None if lists is None else (lists.offsets, lists.category)

@@ -1,0 +1,1 @@
+"""From matches and budgets to numbers."""

@@ -1,0 +1,67 @@
+"""Average precision of each class."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lvdet import _native
+from lvdet.tables.matches import Matches
+from lvdet.threads import thread_count
+
+#: The recalls at which precision is read, as the reference tools make them.
+RECALLS = np.linspace(0.0, 1.0, 101, endpoint=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Curves:
+    """Precision and recall of each class (or pool of classes); NaN where nothing can be found.
+
+    precision: [C, A, T] float64, mean over the 101 recalls
+    recall:    [C, A, T] float64, the highest reached
+    """
+
+    precision: NDArray[np.float64]
+    recall: NDArray[np.float64]
+
+
+def class_curves(
+    matches: Matches, keep: NDArray[np.bool_] | None = None, *, threads: int | None = None
+) -> Curves:
+    """The curves of each class over the detections that `keep` ([N], None for all) leaves."""
+    precision, recall, _ = _native.accumulate(
+        matches.matched,
+        matches.ignored,
+        len(matches.thresholds),
+        None,
+        matches.category_offsets,
+        matches.detection,
+        None if keep is None else keep.view(np.uint8),
+        matches.truth,
+        RECALLS,
+        False,
+        thread_count(threads),
+    )
+    return Curves(precision, recall)
+
+
+def class_precision(
+    matches: Matches, keep: NDArray[np.bool_] | None = None, *, threads: int | None = None
+) -> NDArray[np.float64]:
+    """[C, T, 101] precision at each recall over all areas, for plots; NaN where undefined."""
+    _, _, points = _native.accumulate(
+        matches.matched,
+        matches.ignored,
+        len(matches.thresholds),
+        None,
+        matches.category_offsets,
+        matches.detection,
+        None if keep is None else keep.view(np.uint8),
+        np.ascontiguousarray(matches.truth[:, :1]),
+        RECALLS,
+        True,
+        thread_count(threads),
+    )
+    return np.ascontiguousarray(points[:, 0])

@@ -1,0 +1,249 @@
+"""AP-Old, AP-Fixed and AP-Pool from one match."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lvdet.errors import InputError
+from lvdet.limit.budgets import Budget, PerClass, PerImage, PerImageClass, apply, describe
+from lvdet.match.match import match
+from lvdet.metrics.average_precision import Curves, class_curves
+from lvdet.metrics.pooled import pooled_curves
+from lvdet.metrics.result import Evaluation, ProtocolResult
+from lvdet.metrics.summary import AP, AP_AREAS, AR, group_metrics, summarize
+from lvdet.metrics.warnings import input_warnings
+from lvdet.tables.categories import resolve_groups
+from lvdet.tables.detections import Detections
+from lvdet.tables.ground_truth import GroundTruth
+from lvdet.tables.matches import Matches
+from lvdet.tables.problems import category_rows
+
+PROTOCOLS = ("old", "fixed", "pool")
+LVIS_PER_IMAGE = 300
+COCO_PER_IMAGE_CLASS = 100
+FIXED_PER_CLASS = 10_000
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """A way to a number: budgets, then the mean over classes or one pool of them."""
+
+    name: str
+    budgets: tuple[Budget, ...]
+    pooled: bool = False
+
+
+def protocols(
+    names: Sequence[str],
+    *,
+    federated: bool,
+    dets_per_image: int | None = None,
+    dets_per_class: int | None = None,
+) -> list[Protocol]:
+    """The protocols by name, with their usual budgets where none is given."""
+    old: Budget = PerImage(LVIS_PER_IMAGE) if federated else PerImageClass(COCO_PER_IMAGE_CLASS)
+    if dets_per_image is not None:
+        old = PerImage(dets_per_image)
+    fixed = PerClass(FIXED_PER_CLASS if dets_per_class is None else dets_per_class)
+    known = {
+        "old": Protocol("old", (old,)),
+        "fixed": Protocol("fixed", (fixed,)),
+        "pool": Protocol("pool", (fixed,), pooled=True),
+    }
+    unknown = [name for name in names if name not in known]
+    if unknown or not names:
+        raise InputError(f"protocol {', '.join(unknown)!r}, expected some of {', '.join(known)}")
+    return [known[name] for name in dict.fromkeys(names)]
+
+
+def default_iou(gt: GroundTruth, detections: Detections) -> str:
+    """Masks where both sides have them, else boxes."""
+    return "segm" if detections.masks is not None and gt.masks is not None else "bbox"
+
+
+def evaluate(
+    gt: GroundTruth,
+    detections: Detections,
+    *,
+    iou: str | None = None,
+    protocol: Sequence[str] = PROTOCOLS,
+    dets_per_image: int | None = None,
+    dets_per_class: int | None = None,
+    classes: str | Iterable[int | str] | None = None,
+    groups: Mapping[str, Iterable[int | str]] | None = None,
+    thresholds: Sequence[float] | None = None,
+    exact_lvis: bool = False,
+    threads: int | None = None,
+) -> Evaluation:
+    """Evaluates detections under all protocols asked for, from one match.
+
+    iou: "bbox", "segm" or "boundary"; by default segm where there are masks.
+    dets_per_image: budget of AP-Old over all classes of an image, in place of LVIS's 300 an
+        image or COCO's 100 an image and class.
+    dets_per_class: budget of AP-Fixed and AP-Pool, in place of 10,000.
+    classes: evaluate only these ("rc", or names or ids); other detections are taken away
+        before any budget counts.
+    groups: more groups of classes, each with its AP: {"novel": ["cat", 17], …}.
+    exact_lvis: repeat the quirks of lvis and pycocotools (see `match`), among them that
+        detections of unknown classes use up the image's budget.
+    """
+    chosen = protocols(
+        protocol,
+        federated=gt.federated,
+        dets_per_image=dets_per_image,
+        dets_per_class=dets_per_class,
+    )
+    iou = default_iou(gt, detections) if iou is None else iou
+    selected = _select(gt, classes)
+    named = {
+        name: np.intersect1d(rows, selected)
+        for name, rows in resolve_groups(gt.categories, groups).items()
+    }
+    warnings = input_warnings(gt, detections, exact_lvis=exact_lvis, protocols=chosen_names(chosen))
+    matches = match(
+        gt, detections, iou=iou, thresholds=thresholds, exact_lvis=exact_lvis, threads=threads
+    )
+    among = _among(gt, detections, selected, exact_lvis)
+    runner = _Runner(matches, detections, selected, named, among, threads)
+    results = {item.name: runner.run(item) for item in chosen}
+    if "old" in results and not gt.federated:
+        results["old"].metrics.update(runner.coco_recalls())
+    return Evaluation(
+        protocols=results,
+        iou=iou,
+        categories=gt.categories,
+        truth=matches.truth[:, 0],
+        selected=selected,
+        inputs={
+            "ground_truth": gt.source,
+            "detections": detections.source,
+            "format": "lvis" if gt.federated else "coco",
+            "iou": iou,
+            "images": len(gt.images),
+            "classes": len(selected),
+            "annotations": len(gt),
+            "detection_count": len(detections),
+            "exact_lvis": exact_lvis,
+        },
+        warnings=warnings,
+    )
+
+
+def chosen_names(chosen: Sequence[Protocol]) -> list[str]:
+    return [item.name for item in chosen]
+
+
+def _select(gt: GroundTruth, classes: str | Iterable[int | str] | None) -> NDArray[np.int64]:
+    if classes is None:
+        return np.arange(len(gt.categories))
+    if isinstance(classes, str):
+        return gt.categories.subset(classes)
+    return gt.categories.select(classes)
+
+
+def _among(
+    gt: GroundTruth, detections: Detections, selected: NDArray[np.int64], exact_lvis: bool
+) -> NDArray[np.bool_] | None:
+    """[N] detections that budgets count; None for all."""
+    every = len(selected) == len(gt.categories)
+    if exact_lvis and every:
+        return None
+    rows = category_rows(gt, detections)
+    counted = np.isin(rows, selected)
+    if exact_lvis:
+        counted |= rows < 0
+    return None if counted.all() else counted[detections.category]
+
+
+class _Runner:
+    """Protocols over one match; equal budgets are worked out once."""
+
+    def __init__(
+        self,
+        matches: Matches,
+        detections: Detections,
+        selected: NDArray[np.int64],
+        groups: Mapping[str, NDArray[np.int64]],
+        among: NDArray[np.bool_] | None,
+        threads: int | None,
+    ) -> None:
+        self._matches = matches
+        self._detections = detections
+        self._selected = selected
+        self._groups = groups
+        self._among = among
+        self._threads = threads
+        self._keep: dict[tuple[Budget, ...], NDArray[np.bool_] | None] = {}
+        self._unlimited: Curves | None = None
+
+    def run(self, protocol: Protocol) -> ProtocolResult:
+        keep = self._kept(protocol.budgets)
+        budget = describe(protocol.budgets)
+        if protocol.pooled:
+            return ProtocolResult(protocol.name, budget, self._pooled(keep), None)
+        curves = self._curves(keep)
+        metrics = summarize(
+            (*AP, *AP_AREAS, *group_metrics(list(self._groups)), *AR),
+            curves,
+            thresholds=self._matches.thresholds,
+            areas=self._matches.areas,
+            groups=self._groups,
+        )
+        return ProtocolResult(protocol.name, budget, metrics, curves)
+
+    def coco_recalls(self) -> dict[str, float]:
+        """AR1, AR10 and AR100, each with its own limit an image and class."""
+        values = {}
+        for limit in (1, 10, 100):
+            curves = self._curves(self._kept((PerImageClass(limit),)))
+            recall = curves.recall[:, 0]
+            defined = recall[~np.isnan(recall)]
+            values[f"AR{limit}"] = float(defined.mean()) if defined.size else float("nan")
+        return values
+
+    def _kept(self, budgets: tuple[Budget, ...]) -> NDArray[np.bool_] | None:
+        if budgets not in self._keep:
+            self._keep[budgets] = apply(
+                budgets, self._detections, among=self._among, threads=self._threads
+            )
+        return self._keep[budgets]
+
+    def _curves(self, keep: NDArray[np.bool_] | None) -> Curves:
+        if keep is None and self._unlimited is not None:
+            return self._unlimited
+        curves = class_curves(self._matches, keep, threads=self._threads)
+        if len(self._selected) < len(curves.precision):
+            others = np.setdiff1d(np.arange(len(curves.precision)), self._selected)
+            curves.precision[others] = np.nan
+            curves.recall[others] = np.nan
+        if keep is None:
+            self._unlimited = curves
+        return curves
+
+    def _pooled(self, keep: NDArray[np.bool_] | None) -> dict[str, float]:
+        metrics = group_metrics(list(self._groups))
+        pools = [self._groups[m.group] for m in metrics if m.group in self._groups]
+        curves = pooled_curves(
+            self._matches,
+            self._detections.score,
+            [self._selected, *pools],
+            keep,
+            threads=self._threads,
+        )
+        values = summarize(
+            AP,
+            Curves(curves.precision[:1], curves.recall[:1]),
+            thresholds=self._matches.thresholds,
+            areas=self._matches.areas[:1],
+            groups={},
+        )
+        present = iter(curves.precision[1:, 0].mean(axis=1))
+        for metric in metrics:
+            values[metric.name] = (
+                float(next(present)) if metric.group in self._groups else float("nan")
+            )
+        return values

@@ -1,0 +1,78 @@
+"""The metrics, as rows of a table, and their values from curves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lvdet.metrics.average_precision import Curves
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A mean over classes: of precision or recall, at one IoU or all, for one range of area
+    and one group of classes."""
+
+    name: str
+    recall: bool = False
+    iou: float | None = None
+    area: str = "all"
+    group: str | None = None
+
+
+AP = (Metric("AP"), Metric("AP50", iou=0.50), Metric("AP75", iou=0.75))
+AP_AREAS = (
+    Metric("APs", area="small"),
+    Metric("APm", area="medium"),
+    Metric("APl", area="large"),
+)
+AR = (
+    Metric("AR", recall=True),
+    Metric("ARs", recall=True, area="small"),
+    Metric("ARm", recall=True, area="medium"),
+    Metric("ARl", recall=True, area="large"),
+)
+
+
+def group_metrics(groups: Sequence[str]) -> tuple[Metric, ...]:
+    """AP of each group: APr, APc, APf for LVIS's frequencies, AP_name for others."""
+    names = dict.fromkeys(("r", "c", "f", *groups))
+    return tuple(
+        Metric(f"AP{name}" if name in ("r", "c", "f") else f"AP_{name}", group=name)
+        for name in names
+    )
+
+
+def summarize(
+    metrics: Sequence[Metric],
+    curves: Curves,
+    *,
+    thresholds: NDArray[np.float64],
+    areas: Sequence[str],
+    groups: Mapping[str, NDArray[np.int64]],
+) -> dict[str, float]:
+    """The value of each metric over classes; NaN where no class defines it."""
+    return {
+        metric.name: _value(metric, curves, thresholds, areas, groups) for metric in metrics
+    }
+
+
+def _value(
+    metric: Metric,
+    curves: Curves,
+    thresholds: NDArray[np.float64],
+    areas: Sequence[str],
+    groups: Mapping[str, NDArray[np.int64]],
+) -> float:
+    if metric.group is not None and metric.group not in groups:
+        return float("nan")
+    values = (curves.recall if metric.recall else curves.precision)[:, areas.index(metric.area)]
+    if metric.group is not None:
+        values = values[groups[metric.group]]
+    if metric.iou is not None:
+        values = values[:, np.isclose(thresholds, metric.iou, rtol=0, atol=1e-9)]
+    defined = values[~np.isnan(values)]
+    return float(defined.mean()) if defined.size else float("nan")

@@ -1,0 +1,86 @@
+"""What a reader of the numbers should know about the input."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from lvdet.errors import InputError
+from lvdet.tables.detections import Detections
+from lvdet.tables.ground_truth import GroundTruth
+from lvdet.tables.problems import category_rows
+
+#: A file counts as cut at N an image where this share of its images has exactly N, its most.
+CUT_SHARE = 0.05
+#: Fewer an image than this can be what a detector found by itself.
+CUT_LEAST = 10
+
+
+def image_cut(detections: Detections) -> tuple[int, int] | None:
+    """The number of detections an image at which the file was evidently cut, and how many
+    images have exactly that many; None where nothing speaks for a cut."""
+    counts = np.bincount(detections.image, minlength=len(detections.image_ids))
+    if not len(counts):
+        return None
+    most = int(counts.max())
+    at_most = int((counts == most).sum())
+    if most < CUT_LEAST or at_most < max(2, CUT_SHARE * len(counts)):
+        return None
+    return most, at_most
+
+
+def input_warnings(
+    gt: GroundTruth, detections: Detections, *, exact_lvis: bool, protocols: Sequence[str]
+) -> list[str]:
+    """One sentence for each thing that changes what the numbers mean."""
+    found = []
+    cut = image_cut(detections)
+    bounded = [f"AP-{name.capitalize()}" for name in protocols if name in ("fixed", "pool")]
+    if cut is not None and bounded:
+        most, images = cut
+        found.append(
+            f"{detections.source} was cut at {most:,} detections an image before it came here "
+            f"({images:,} of {len(detections.image_ids):,} images have exactly {most:,}): "
+            f"{' and '.join(bounded)} "
+            f"{'is' if len(bounded) == 1 else 'are'} only a lower bound. Write results without "
+            "a limit an image."
+        )
+    found += _unknown_classes(gt, detections, exact_lvis)
+    if exact_lvis:
+        return found
+    zero_id = int((gt.id == 0).sum())
+    if zero_id:
+        found.append(
+            f"{gt.source} has an annotation of id 0, which the reference tools read as "
+            "unmatched; it counts like any other here (--exact-lvis repeats their reading)."
+        )
+    empty = int((gt.area <= 0).sum())
+    if empty and gt.federated:
+        found.append(
+            f"{gt.source} has {empty:,} annotations of area 0, which lvis leaves out; they count "
+            "here (--exact-lvis leaves them out)."
+        )
+    return found
+
+
+def _unknown_classes(gt: GroundTruth, detections: Detections, exact_lvis: bool) -> list[str]:
+    unknown = category_rows(gt, detections) < 0
+    if not unknown.any():
+        return []
+    ids = ", ".join(str(value) for value in np.sort(detections.category_ids[unknown])[:5])
+    more = ", …" if unknown.sum() > 5 else ""
+    if unknown.all() and not exact_lvis:
+        raise InputError(
+            f"{detections.source}: no category_id of it ({ids}{more}) is in {gt.source}"
+        )
+    rows = int(unknown[detections.category].sum())
+    effect = (
+        "they use up budget, as in lvis"
+        if exact_lvis
+        else "they are left out before any budget counts (in lvis they use up budget)"
+    )
+    return [
+        f"{detections.source} has {rows:,} detections of classes that are not in {gt.source} "
+        f"(category_id {ids}{more}): {effect}."
+    ]

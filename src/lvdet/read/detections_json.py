@@ -1,0 +1,87 @@
+"""Detections as a JSON list, or as lines of JSON."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from lvdet import _native
+from lvdet.read.files import CHUNK, Progress, open_plain, run_reader, write_whole
+from lvdet.tables.detections import Detections
+from lvdet.tables.masks import Masks
+from lvdet.tables.problems import Problem
+from lvdet.threads import thread_count
+
+#: Rows formatted at a time when writing.
+BLOCK = 1 << 18
+
+
+def load_json(
+    path: Path, *, masks: bool, threads: int | None, progress: Progress | None
+) -> tuple[Detections | None, list[Problem]]:
+    """The detections and what is wrong with the file; no table where its text is damaged.
+
+    Whether it is a list or lines is seen from its first character.
+    """
+    source = str(path)
+    with open_plain(path) as file:
+        size = os.fstat(file.fileno()).st_size
+
+        def read(with_masks: bool) -> dict[str, object]:
+            return run_reader(
+                lambda control: _native.read_detections_json(
+                    file.fileno(), with_masks, thread_count(threads), CHUNK, control
+                ),
+                size,
+                progress,
+            )
+
+        columns = read(masks)
+        if not masks and columns["rows_without_box"]:
+            columns = read(True)  # the boxes are to be made from the masks
+    problems = [Problem(source, what, row, byte) for row, byte, what in columns["problems"]]
+    if columns["failure"] is not None:
+        what, byte, row = columns["failure"]
+        problems.append(Problem(source, what, row if row >= 0 else None, byte))
+        return None, problems
+    mask_columns = columns["masks"]
+    detections = Detections(
+        image=columns["image"],
+        category=columns["category"],
+        score=columns["score"],
+        box=columns["box"],
+        image_ids=columns["image_ids"],
+        category_ids=columns["category_ids"],
+        masks=None if mask_columns is None else Masks(**mask_columns),
+        boxes_given=columns["rows_without_box"] == 0,
+        source=source,
+    )
+    return detections, problems
+
+
+def write_json(detections: Detections, path: str | os.PathLike[str], *, lines: bool) -> None:
+    """Writes a JSON list, or one record a line."""
+    masks = None if detections.masks is None else detections.masks.columns
+    total = len(detections)
+    with write_whole(path) as file:
+        if not lines:
+            file.write(b"[")
+        for begin in range(0, total, BLOCK):
+            end = min(begin + BLOCK, total)
+            text = _native.detections_json(
+                detections.image,
+                detections.category,
+                detections.image_ids,
+                detections.category_ids,
+                detections.score,
+                detections.box,
+                detections.boxes_given,
+                masks,
+                begin,
+                end,
+                "\n" if lines else ",",
+                thread_count(),
+            )
+            file.write(text if lines or end < total else text[:-1])
+        if not lines:
+            file.write(b"]\n")

@@ -1,0 +1,134 @@
+"""Opening what is read, and writing files whole or not at all."""
+
+from __future__ import annotations
+
+import glob
+import gzip
+import os
+import shutil
+import sys
+import tempfile
+import threading
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lvdet.errors import InputError, LvdetError, OutputError
+
+#: Called with (bytes read so far, bytes in all) now and then.
+Progress: TypeAlias = Callable[[int, int], None]
+
+#: Bytes a thread parses at a time. Small enough that the working memory of all threads is a
+#: few megabytes, large enough that handing out chunks costs nothing.
+CHUNK = 1 << 21
+
+
+@contextmanager
+def open_plain(path: Path) -> Iterator[IO[bytes]]:
+    """A file, seekable and uncompressed: gzip and standard input ("-") go through a
+    temporary file, so that all threads can read and memory stays bounded."""
+    try:
+        if str(path) == "-":
+            with tempfile.TemporaryFile() as spooled:
+                shutil.copyfileobj(sys.stdin.buffer, spooled)
+                spooled.flush()
+                yield spooled
+            return
+        with open(path, "rb") as file:
+            if file.read(2) != b"\x1f\x8b":
+                yield file
+                return
+            file.seek(0)
+            with tempfile.TemporaryFile() as spooled:
+                try:
+                    with gzip.GzipFile(fileobj=file) as unpacked:
+                        shutil.copyfileobj(unpacked, spooled, 1 << 20)
+                except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+                    raise InputError(f"{path}: gzip data is damaged ({error})") from None
+                spooled.flush()
+                yield spooled
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from None
+
+
+def run_reader(
+    read: Callable[[NDArray[np.int64]], dict[str, Any]],
+    size: int,
+    progress: Progress | None,
+) -> dict[str, Any]:
+    """Calls a native reader, with news of its progress.
+
+    `read` gets an array of two int64: the reader adds the bytes it has read to the first, and
+    stops when the second is not 0.
+    """
+    control = np.zeros(2, dtype=np.int64)
+    if progress is None:
+        return read(control)
+    outcome: list[dict[str, Any] | BaseException] = []
+
+    def work() -> None:
+        try:
+            outcome.append(read(control))
+        except BaseException as error:
+            outcome.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        while thread.is_alive():
+            progress(int(control[0]), size)
+            thread.join(0.05)
+    except BaseException:
+        control[1] = 1
+        thread.join()
+        raise
+    progress(size, size)
+    if isinstance(outcome[0], BaseException):
+        raise outcome[0]
+    return outcome[0]
+
+
+def expand(source: str | os.PathLike[str]) -> list[Path]:
+    """The files meant by a path, a folder or a pattern, in order of name."""
+    text = os.fspath(source)
+    path = Path(text)
+    if text == "-" or path.is_file():
+        return [path]
+    if path.is_dir():
+        found = sorted(p for p in path.iterdir() if p.is_file() and not p.name.startswith("."))
+        if not found:
+            raise InputError(f"{text}: the folder is empty")
+        return found
+    if glob.has_magic(text):
+        found = sorted(Path(p) for p in glob.glob(text, recursive=True) if Path(p).is_file())
+        if not found:
+            raise InputError(f"{text}: no file matches")
+        return found
+    if not path.exists():
+        raise InputError(f"{text}: there is no such file")
+    return [path]
+
+
+@contextmanager
+def write_whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """A file to write that appears under its name only once it is complete."""
+    target = Path(path)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}-{time.monotonic_ns():x}.part")
+    try:
+        with open(temporary, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    except OSError as error:
+        raise OutputError(f"{target}: cannot be written: {error.strerror or error}") from None
+    except LvdetError:
+        raise
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -1,0 +1,223 @@
+"""Detections as Parquet.
+
+Columns: image_id, category_id, score, and x, y, w, h (or one list column `bbox`). Masks, where
+there are any, in mask (bytes), mask_kind, mask_height and mask_width as in
+`lvdet.tables.masks.Masks`, or in one column `segmentation` of {size, counts} records.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lvdet import _native
+from lvdet.errors import InputError
+from lvdet.read.files import Progress, write_whole
+from lvdet.read.records import masks_from_segmentations
+from lvdet.tables.detections import Detections, masks_to_boxes
+from lvdet.tables.masks import Masks
+from lvdet.tables.problems import Problem
+
+#: Rows decoded at a time.
+BATCH = 1 << 18
+_BOX = ("x", "y", "w", "h")
+_MASK = ("mask", "mask_kind", "mask_height", "mask_width")
+
+
+def load_parquet(
+    path: Path, *, masks: bool, progress: Progress | None
+) -> tuple[Detections | None, list[Problem]]:
+    """The detections, read batch by batch into columns of the final size."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    source = str(path)
+    try:
+        with pq.ParquetFile(path, memory_map=False, pre_buffer=False) as file:
+            return _read(file, source, masks, progress), []
+    except pa.ArrowException as error:
+        text = str(error).splitlines()[0]
+        raise InputError(f"{source}: not a Parquet file that can be read: {text}") from None
+    except OSError as error:
+        raise InputError(f"{source}: {error.strerror or error}") from None
+
+
+def _read(file: Any, source: str, masks: bool, progress: Progress | None) -> Detections:
+    names = set(file.schema_arrow.names)
+    for name in ("image_id", "category_id", "score"):
+        if name not in names:
+            raise InputError(f"{source}: there is no column {name!r}, it has {sorted(names)}")
+    box_columns = [*_BOX] if set(_BOX) <= names else ["bbox"] if "bbox" in names else []
+    mask_columns = (
+        [*_MASK] if set(_MASK) <= names else ["segmentation"] if "segmentation" in names else []
+    )
+    if not box_columns and not mask_columns:
+        raise InputError(f"{source}: there are neither x, y, w, h nor bbox nor masks")
+    if not masks and box_columns:
+        mask_columns = []
+    total = file.metadata.num_rows
+    image = _Ids(total)
+    category = _Ids(total)
+    score = np.empty(total)
+    box = np.empty((total, 4)) if box_columns else None
+    parts: list[Masks] = []
+    at = 0
+    columns = ["image_id", "category_id", "score", *box_columns, *mask_columns]
+    for batch in file.iter_batches(BATCH, columns=columns):
+        end = at + batch.num_rows
+        for name in columns[:3] + [name for name in box_columns if name != "bbox"]:
+            if batch.column(name).null_count:
+                raise InputError(f"{source}, rows {at:,} to {end:,}: column {name!r} has nulls")
+        image.add(at, _numbers(batch, "image_id", source))
+        category.add(at, _numbers(batch, "category_id", source))
+        score[at:end] = _numbers(batch, "score", source)
+        if box is not None:
+            _fill_boxes(batch, box_columns, box[at:end], source, at)
+        if mask_columns:
+            parts.append(_masks(batch, mask_columns, source, at))
+        at = end
+        if progress is not None:
+            progress(at, total)
+    table = Masks.concatenate(parts) if parts else None
+    if table is not None and not (table.kind != 0).any():
+        table = None
+    if box is None:
+        if table is None:
+            box = np.zeros((total, 4))
+        else:
+            box = masks_to_boxes(table)
+    return Detections(
+        image.rows,
+        category.rows,
+        score,
+        box,
+        image.distinct(),
+        category.distinct(),
+        table,
+        boxes_given=bool(box_columns),
+        source=source,
+    )
+
+
+class _Ids:
+    """Ids batch by batch, as rows of the distinct ids by first appearance."""
+
+    def __init__(self, total: int) -> None:
+        self.rows = np.empty(total, dtype=np.int32)
+        self._known: dict[int, int] = {}
+
+    def add(self, at: int, ids: NDArray[Any]) -> None:
+        distinct, rows = _native.encode_ids(np.ascontiguousarray(ids, dtype=np.int64))
+        renamed = [self._known.setdefault(value, len(self._known)) for value in distinct.tolist()]
+        np.take(np.array(renamed, dtype=np.int32), rows, out=self.rows[at : at + len(rows)])
+
+    def distinct(self) -> NDArray[np.int64]:
+        return np.array(list(self._known), dtype=np.int64)
+
+
+def _numbers(batch: Any, name: str, source: str) -> NDArray[Any]:
+    values = batch.column(name).to_numpy(zero_copy_only=False)
+    if values.dtype.kind not in ("iu" if name.endswith("_id") else "iuf"):
+        raise InputError(
+            f"{source}: column {name!r} is of {values.dtype}, expected "
+            + ("whole numbers" if name.endswith("_id") else "numbers")
+        )
+    return np.asarray(values)
+
+
+def _fill_boxes(
+    batch: Any, columns: list[str], box: NDArray[np.float64], source: str, at: int
+) -> None:
+    if columns != ["bbox"]:
+        for place, name in enumerate(columns):
+            box[:, place] = _numbers(batch, name, source)
+        return
+    column = batch.column("bbox")
+    lengths = np.array(column.value_lengths().fill_null(0))
+    wrong = np.flatnonzero(lengths != 4)
+    if len(wrong):
+        row = int(wrong[0])
+        raise InputError(
+            f"{source}, row {at + row:,}: bbox has {lengths[row]} numbers, expected 4 [x, y, w, h]"
+        )
+    box[:] = column.flatten().to_numpy(zero_copy_only=False).reshape(-1, 4)
+
+
+def _masks(batch: Any, columns: list[str], source: str, at: int) -> Masks:
+    if columns == ["segmentation"]:
+        return masks_from_segmentations(batch.column("segmentation").to_pylist(), source, at)
+    import pyarrow as pa
+
+    data = batch.column("mask").cast(pa.large_binary())
+    offsets = np.frombuffer(data.buffers()[1], dtype=np.int64)[
+        data.offset : data.offset + len(data) + 1
+    ]
+    buffer = data.buffers()[2]
+    content = np.frombuffer(buffer, dtype=np.uint8) if buffer else np.zeros(0, dtype=np.uint8)
+    return Masks(
+        content[offsets[0] : offsets[-1]].copy(),
+        offsets - offsets[0],
+        _numbers(batch, "mask_kind", source).astype(np.uint8),
+        _numbers(batch, "mask_height", source).astype(np.int32),
+        _numbers(batch, "mask_width", source).astype(np.int32),
+    )
+
+
+def write_parquet(detections: Detections, path: str | os.PathLike[str]) -> None:
+    """Writes the detections, a row group at a time."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    fields = [("image_id", pa.int64()), ("category_id", pa.int64()), ("score", pa.float64())]
+    if detections.boxes_given:
+        fields += [(name, pa.float64()) for name in _BOX]
+    masks = detections.masks
+    if masks is not None:
+        fields += [
+            ("mask", pa.binary()),
+            ("mask_kind", pa.uint8()),
+            ("mask_height", pa.int32()),
+            ("mask_width", pa.int32()),
+        ]
+    schema = pa.schema(fields)
+    with (
+        write_whole(path) as file,
+        pq.ParquetWriter(
+            file,
+            schema,
+            compression="lz4",
+            use_dictionary=["image_id", "category_id"],
+            write_statistics=False,
+        ) as writer,
+    ):
+        for begin in range(0, len(detections), BATCH):
+            rows = slice(begin, min(begin + BATCH, len(detections)))
+            columns: list[Any] = [
+                detections.image_ids[detections.image[rows]],
+                detections.category_ids[detections.category[rows]],
+                detections.score[rows],
+            ]
+            if detections.boxes_given:
+                columns += [np.ascontiguousarray(detections.box[rows, k]) for k in range(4)]
+            if masks is not None:
+                offsets = masks.offsets[begin : rows.stop + 1]
+                data = masks.data[offsets[0] : offsets[-1]]
+                columns += [
+                    pa.Array.from_buffers(
+                        pa.binary(),
+                        rows.stop - begin,
+                        [
+                            None,
+                            pa.py_buffer((offsets - offsets[0]).astype(np.int32)),
+                            pa.py_buffer(np.ascontiguousarray(data)),
+                        ],
+                    ),
+                    masks.kind[rows],
+                    masks.height[rows],
+                    masks.width[rows],
+                ]
+            writer.write_batch(pa.record_batch(columns, schema=schema))

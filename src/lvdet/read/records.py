@@ -1,0 +1,147 @@
+"""Detections given in Python: lists of dicts, dicts of arrays, npz files."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lvdet import _native
+from lvdet.errors import InputError
+from lvdet.tables.detections import Detections
+from lvdet.tables.masks import NONE, POLYGONS, RLE, Masks
+
+_BOX_NAMES = ("bbox", "box", "boxes")
+
+
+def from_records(records: Sequence[Mapping[str, Any]], source: str = "detections") -> Detections:
+    """Detections from COCO result records, as `json.load` gives them."""
+    columns: dict[str, list[Any]] = {"image_id": [], "category_id": [], "score": []}
+    boxes: list[Any] = []
+    segmentations: list[Any] = []
+    for row, record in enumerate(records):
+        if not isinstance(record, Mapping):
+            raise InputError(
+                f"{source}, row {row:,}: is a {type(record).__name__}, expected a dict"
+            )
+        for name, column in columns.items():
+            value = record.get(name)
+            if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+                what = "there is no" if value is None else f"{value!r} is not a number for"
+                raise InputError(f"{source}, row {row:,}: {what} {name}")
+            column.append(value)
+        box = record.get("bbox")
+        if box is not None and len(box) != 4:
+            raise InputError(
+                f"{source}, row {row:,}: bbox has {len(box)} numbers, expected 4 [x, y, w, h]"
+            )
+        if box is None and record.get("segmentation") is None:
+            raise InputError(f"{source}, row {row:,}: there is neither bbox nor segmentation")
+        boxes.append(box)
+        segmentations.append(record.get("segmentation"))
+    masks = None
+    if any(value is not None for value in segmentations):
+        masks = masks_from_segmentations(segmentations, source)
+    missing = [row for row, box in enumerate(boxes) if box is None]
+    if missing and len(missing) < len(boxes):
+        assert masks is not None
+        made = _native.mask_boxes(masks[np.array(missing)].columns)
+        for row, box in zip(missing, made, strict=True):
+            boxes[row] = box
+    return Detections.from_arrays(
+        **columns,
+        box=None if missing and len(missing) == len(boxes) else boxes,
+        masks=masks,
+        source=source,
+    )
+
+
+def from_columns(columns: Mapping[str, Any], source: str = "detections") -> Detections:
+    """Detections from arrays named image_id, category_id, score, bbox (or box, boxes), and
+    optionally segmentation (a list with a mask a row)."""
+    for name in ("image_id", "category_id", "score"):
+        if name not in columns:
+            raise InputError(f"{source}: there is no {name!r}, it has {sorted(columns)}")
+    box = next((columns[name] for name in _BOX_NAMES if name in columns), None)
+    segmentation = columns.get("segmentation")
+    return Detections.from_arrays(
+        columns["image_id"],
+        columns["category_id"],
+        columns["score"],
+        box,
+        None if segmentation is None else masks_from_segmentations(segmentation, source),
+        source,
+    )
+
+
+def load_npz(path: Path) -> Detections:
+    """Detections from a NumPy archive of arrays with the names of `from_columns`."""
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            return from_columns({name: archive[name] for name in archive.files}, str(path))
+    except (OSError, ValueError, zipfile.BadZipFile) as error:
+        raise InputError(f"{path}: not a NumPy archive that can be read: {error}") from None
+
+
+def masks_from_segmentations(
+    segmentations: Iterable[Any], source: str = "detections", first_row: int = 0
+) -> Masks:
+    """Masks from COCO segmentations: {size, counts} with counts compressed (str or bytes) or
+    not (a list), lists of polygons, or None."""
+    rows: list[bytes] = []
+    kinds: list[int] = []
+    sizes: list[tuple[int, int]] = []
+    for row, value in enumerate(segmentations):
+        try:
+            content, kind, size = _encode(value)
+        except (TypeError, ValueError, KeyError, OverflowError) as error:
+            raise InputError(
+                f"{source}, row {first_row + row:,}: segmentation cannot be used: {error}"
+            ) from None
+        rows.append(content)
+        kinds.append(kind)
+        sizes.append(size)
+    masks = Masks(
+        np.frombuffer(b"".join(rows), dtype=np.uint8).copy(),
+        np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64),
+        np.array(kinds, dtype=np.uint8),
+        np.array([size[0] for size in sizes], dtype=np.int32),
+        np.array([size[1] for size in sizes], dtype=np.int32),
+    )
+    for row, what in _native.mask_problems(masks.columns):
+        raise InputError(
+            f"{source}, row {first_row + row:,}: {what} ({sizes[row][0]} x {sizes[row][1]})"
+        )
+    return masks
+
+
+def _encode(value: Any) -> tuple[bytes, int, tuple[int, int]]:
+    """One segmentation as (bytes, kind, (height, width))."""
+    if value is None:
+        return b"", NONE, (0, 0)
+    if isinstance(value, Mapping):
+        height, width = (int(number) for number in value["size"])
+        counts = value["counts"]
+        if isinstance(counts, str):
+            return counts.encode(), RLE, (height, width)
+        if isinstance(counts, bytes):
+            return counts, RLE, (height, width)
+        runs = np.asarray(counts)
+        if runs.ndim != 1 or runs.dtype.kind not in "iu" or (runs < 0).any():
+            raise ValueError("counts are not run lengths")
+        data, _ = _native.rle_encode(
+            runs.astype(np.uint32), np.array([0, len(runs)], dtype=np.int64)
+        )
+        return data.tobytes(), RLE, (height, width)
+    parts = [[float(number) for number in part] for part in value]
+    if not parts:
+        raise ValueError("there is no polygon")
+    for part in parts:
+        if len(part) < 6 or len(part) % 2:
+            raise ValueError(f"a polygon has {len(part)} numbers, expected 3 or more x, y points")
+        if not all(abs(number) <= 1e6 for number in part):
+            raise ValueError("a polygon has a coordinate outside any image")
+    return _native.polygon_bytes(parts), POLYGONS, (0, 0)

@@ -1,0 +1,149 @@
+"""A simulated detector with known properties, and the ground truth it looks at.
+
+The scores of class c follow g = Beta(a, b) over the verified (image, class) cells, those
+whose detections count. Right detections are drawn from s * g(s), which is Beta(a + 1, b),
+wrong ones from (1 - s) * g(s), which is Beta(a, b + 1), in the ratio a : b. So a detection
+of score s is right with probability s: the detector is perfectly calibrated, so what it
+loses to a budget or gains by gaming one (the paper's section 3) is the measure's doing.
+A right detection has IoU 0.5 or more with a box of its own, a wrong one less than 0.5 with
+every box of its class: calibration holds at IoU 0.5, among the detections AP counts (in
+not-exhaustive cells only the right ones). With masks, whose pixels are coarse against
+small boxes, it holds for the boxes and nearly for the masks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lvdet.errors import InputError
+from lvdet.synth.annotations import Floats, Ints, Lattice, annotate
+from lvdet.synth.detector import Candidates, Detector, joined
+from lvdet.synth.ellipses import ellipses
+from lvdet.tables.detections import Detections
+from lvdet.tables.ground_truth import GroundTruth
+
+_OBJECTS = {"lvis": 12.4, "coco": 7.3}
+#: Images worked on at a time, which bounds the memory.
+_CHUNK = 512
+
+
+def simulate(
+    images: int = 500,
+    classes: int = 120,
+    *,
+    objects_per_image: float | None = None,
+    dets_per_image: int | None = 300,
+    candidates_per_image: int | None = None,
+    bias: float = 0.0,
+    localisation: float = 0.6,
+    masks: bool = False,
+    style: str = "lvis",
+    decimals: tuple[int, int] = (2, 5),
+    seed: int = 0,
+) -> tuple[GroundTruth, Detections]:
+    """Ground truth with a long tail of classes, and a calibrated detector's results on it.
+
+    images, classes: how many; every class has ground truth.
+    objects_per_image: on average; by default 12.4 for LVIS and 7.3 for COCO.
+    dets_per_image: the detector's own budget, its best by score over all classes; exactly
+        this many in every image. None keeps all candidates.
+    candidates_per_image: how many candidates each image has before that cut, and never fewer
+        than those in verified cells. By default what the vocabulary brings, for LVIS about 50
+        and 0.7 a class, and as many more as the budget needs. What fills an image up without
+        being likely scores below 0.001 and is never right.
+    bias: how far the scores of the rarest class are pushed down, in logits; of other classes
+        in proportion to the logarithm of their expected frequency, 0 for the most frequent.
+        The order inside a class stays, where `decimals` can hold it.
+    localisation: in [0, 1], how tight right boxes are: their IoU with the object spreads
+        over 0.5 to 1 with mean near 0.5 + localisation / 2, and is 1 for 1.
+    masks: ellipses for objects and detections; boxes are then their tight boxes, in whole
+        pixels.
+    style: "lvis", with federated lists and frequencies, or "coco", with crowds.
+    decimals: of box numbers and of scores.
+
+    With the same seed, another `bias` or `dets_per_image` is the same detector: ground truth
+    and candidates stay as they are (fillers excepted), only scores or the cut change.
+    Detections come grouped by image, by falling score before rounding.
+    """
+    _check(images, classes, dets_per_image, candidates_per_image, localisation, style)
+    lattice = Lattice(1, 1) if masks else Lattice(10 ** decimals[0], 0)
+    truth, rarity = annotate(
+        np.random.default_rng([seed, 0]),
+        images,
+        classes,
+        objects_per_image=_OBJECTS[style] if objects_per_image is None else objects_per_image,
+        federated=style == "lvis",
+        masks=masks,
+        lattice=lattice,
+    )
+    detector = Detector(np.random.default_rng([seed, 1]), truth, rarity, lattice, localisation)
+    # The classes' expected frequencies fall as (1 + 12 * rarity) ** -3.
+    push = bias * np.log1p(12 * rarity) / np.log(13)
+    parts = []
+    for chunk, first in enumerate(range(0, images, _CHUNK)):
+        rng = np.random.default_rng([seed, 2, chunk])
+        rows = np.arange(first, min(first + _CHUNK, images))
+        every = detector.look(rng, rows, candidates_per_image, dets_per_image)
+        score = _pushed(every.score, push[every.category])
+        order = _best(every.image, score, dets_per_image)
+        parts.append(replace(every.take(order), score=np.round(score[order], decimals[1])))
+    return truth, _table(truth, joined(parts), lattice, masks)
+
+
+def _best(image: NDArray[np.int32], score: Floats, number: int | None) -> Ints:
+    """Rows by image and falling score, the first `number` of each image."""
+    order = np.lexsort((-score, image))
+    if number is None:
+        return order
+    image = image[order]
+    return order[np.arange(len(order)) - np.searchsorted(image, image) < number]
+
+
+def _pushed(score: Floats, push: Floats) -> Floats:
+    """Scores moved down by `push` logits: s / (s + (1 - s) * e^push)."""
+    return score / (score + (1 - score) * np.exp(push))
+
+
+def _table(truth: GroundTruth, found: Candidates, lattice: Lattice, masks: bool) -> Detections:
+    """The detections as a table; classes and images numbered by first appearance."""
+    shown = np.bincount(found.image, minlength=len(truth.images)) > 0
+    first = np.full(len(truth.categories), len(found.image))
+    first[found.category[::-1]] = np.arange(len(found.image))[::-1]
+    rows = np.argsort(first, kind="stable")[: np.count_nonzero(first < len(found.image))]
+    place = np.zeros(len(first), dtype=np.int32)
+    place[rows] = np.arange(len(rows))
+    shapes = None
+    if masks:
+        size = truth.images.height[found.image], truth.images.width[found.image]
+        shapes, _ = ellipses(found.box.astype(np.int64), *size)
+    return Detections(
+        (np.cumsum(shown, dtype=np.int32) - np.int32(1))[found.image],
+        place[found.category],
+        found.score,
+        found.box / lattice.steps,
+        truth.images.ids[shown],
+        truth.categories.ids[rows],
+        shapes,
+        source="simulated detections",
+    )
+
+
+def _check(
+    images: int,
+    classes: int,
+    dets_per_image: int | None,
+    candidates_per_image: int | None,
+    localisation: float,
+    style: str,
+) -> None:
+    counts = {"images": images, "classes": classes, "dets_per_image": dets_per_image}
+    for name, value in (counts | {"candidates_per_image": candidates_per_image}).items():
+        if value is not None and value < 1:
+            raise InputError(f"{name} is {value}, expected at least 1")
+    if not 0 <= localisation <= 1:
+        raise InputError(f"localisation is {localisation}, expected a number from 0 to 1")
+    if style not in _OBJECTS:
+        raise InputError(f"style is {style!r}, expected 'lvis' or 'coco'")

@@ -1,0 +1,1 @@
+"""Columns: ground truth, detections, classes, masks."""

@@ -1,0 +1,75 @@
+"""The classes of an annotation file, and named groups of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lvdet.errors import InputError
+
+#: LVIS's three frequency groups: classes in at most 10, at most 100 and more training images.
+FREQUENCIES = ("r", "c", "f")
+
+
+@dataclass(frozen=True, eq=False)
+class Categories:
+    """The classes, by ascending id; elsewhere a class is its row here.
+
+    ids:       [C] int64
+    names:     C strings
+    frequency: [C] str, "r", "c" or "f", or "" where the file does not say
+    """
+
+    ids: NDArray[np.int64]
+    names: tuple[str, ...]
+    frequency: NDArray[np.str_]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def groups(self) -> dict[str, NDArray[np.int64]]:
+        """The frequency groups as row indices; empty for files without frequencies."""
+        if not np.isin(self.frequency, FREQUENCIES).any():
+            return {}
+        return {name: np.flatnonzero(self.frequency == name) for name in FREQUENCIES}
+
+    def select(self, wanted: Iterable[int | str]) -> NDArray[np.int64]:
+        """Rows of the classes given by id or by name, ascending, without repeats."""
+        by_id = {int(value): row for row, value in enumerate(self.ids)}
+        by_name = {value: row for row, value in enumerate(self.names)}
+        rows = set()
+        for item in wanted:
+            row = by_name.get(item) if isinstance(item, str) else by_id.get(int(item))
+            if row is None and isinstance(item, str) and item.strip().lstrip("-").isdigit():
+                row = by_id.get(int(item))
+            if row is None:
+                kind = "named" if isinstance(item, str) else "with id"
+                raise InputError(f"no class {kind} {item!r} in the annotations")
+            rows.add(row)
+        return np.array(sorted(rows), dtype=np.int64)
+
+    def subset(self, text: str) -> NDArray[np.int64]:
+        """Rows named on a command line: letters of "rcf", or ids and names between commas."""
+        letters = set(text)
+        if text and letters <= set(FREQUENCIES) and text not in self.names:
+            groups = self.groups()
+            if not groups:
+                raise InputError(
+                    f"classes {text!r} asks for frequency groups, but the annotations have no "
+                    "'frequency' for their categories"
+                )
+            return np.sort(np.concatenate([groups[letter] for letter in sorted(letters)]))
+        return self.select(part.strip() for part in text.split(",") if part.strip())
+
+
+def resolve_groups(
+    categories: Categories, groups: Mapping[str, Iterable[int | str]] | None
+) -> dict[str, NDArray[np.int64]]:
+    """The frequency groups and the caller's own, as rows of `categories`."""
+    resolved = categories.groups()
+    for name, wanted in (groups or {}).items():
+        resolved[name] = categories.select(wanted)
+    return resolved

@@ -1,0 +1,78 @@
+"""What is in the images: annotations, classes and the federated lists."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lvdet.tables.categories import Categories
+from lvdet.tables.masks import Masks
+
+
+@dataclass(frozen=True, eq=False)
+class Images:
+    """The images, by ascending id; elsewhere an image is its row here.
+
+    ids: [I] int64; height, width: [I] int32, pixels; file_names: I strings ("" unknown).
+    """
+
+    ids: NDArray[np.int64]
+    height: NDArray[np.int32]
+    width: NDArray[np.int32]
+    file_names: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+@dataclass(frozen=True, eq=False)
+class ImageLists:
+    """A list of classes for each image: `category[offsets[i]:offsets[i + 1]]`.
+
+    offsets: [I + 1] int64; category: int32 rows of `Categories`.
+    """
+
+    offsets: NDArray[np.int64]
+    category: NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class GroundTruth:
+    """An annotation file as columns; rows are annotations in file order.
+
+    id:       [M] int64, the file's annotation ids, all different
+    image:    [M] int32, row of `images`
+    category: [M] int32, row of `categories`
+    box:      [M, 4] float64, x, y, width, height in pixels
+    area:     [M] float64, the file's `area` field
+    ignore:   [M] bool, LVIS's `ignore`
+    crowd:    [M] bool, COCO's `iscrowd`
+    masks:    M masks, or None where they were not read
+    negative, not_exhaustive: LVIS's federated lists; None for COCO files, where every
+              class counts in every image
+    source:   what to call this table in messages
+    """
+
+    images: Images
+    categories: Categories
+    id: NDArray[np.int64]
+    image: NDArray[np.int32]
+    category: NDArray[np.int32]
+    box: NDArray[np.float64]
+    area: NDArray[np.float64]
+    ignore: NDArray[np.bool_]
+    crowd: NDArray[np.bool_]
+    masks: Masks | None
+    negative: ImageLists | None
+    not_exhaustive: ImageLists | None
+    source: str = "annotations"
+
+    def __len__(self) -> int:
+        return len(self.id)
+
+    @property
+    def federated(self) -> bool:
+        """True for LVIS files: a class counts only in images where it was verified."""
+        return self.negative is not None

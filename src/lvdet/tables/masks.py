@@ -1,0 +1,79 @@
+"""Masks of many objects in one byte column."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: Values of `Masks.kind`.
+NONE, RLE, POLYGONS = 0, 1, 2
+
+
+@dataclass(frozen=True, eq=False)
+class Masks:
+    """N encoded masks, decoded to runs only by the kernels that need them.
+
+    A row is COCO's compressed run-length string (`kind` RLE) or polygon parts (`kind`
+    POLYGONS: a uint32 count of parts, a uint32 count of numbers for each part, then the
+    float64 x, y numbers). Most detections are never compared with any ground truth, so
+    keeping them encoded saves both the memory and the work.
+
+    data:    [bytes] uint8, the rows one after the other
+    offsets: [N + 1] int64, where each row begins in `data`
+    kind:    [N] uint8
+    height, width: [N] int32, pixels; 0 where the row does not say (polygons of a
+             detection: the image's size is meant)
+    """
+
+    data: NDArray[np.uint8]
+    offsets: NDArray[np.int64]
+    kind: NDArray[np.uint8]
+    height: NDArray[np.int32]
+    width: NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+    def __getitem__(self, rows: Any) -> Masks:
+        """Rows by index array, boolean mask or slice, as a new table."""
+        index = np.arange(len(self))[rows]
+        lengths = (self.offsets[1:] - self.offsets[:-1])[index]
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        shift = np.repeat(self.offsets[:-1][index] - offsets[:-1], lengths)
+        data = self.data[np.arange(offsets[-1]) + shift]
+        return Masks(data, offsets, self.kind[index], self.height[index], self.width[index])
+
+    @property
+    def columns(
+        self,
+    ) -> tuple[
+        NDArray[np.uint8],
+        NDArray[np.int64],
+        NDArray[np.uint8],
+        NDArray[np.int32],
+        NDArray[np.int32],
+    ]:
+        """The five arrays, as the native kernels take them."""
+        return self.data, self.offsets, self.kind, self.height, self.width
+
+    def row(self, index: int) -> bytes:
+        """The encoded bytes of one row."""
+        return self.data[self.offsets[index] : self.offsets[index + 1]].tobytes()
+
+    @staticmethod
+    def concatenate(parts: list[Masks]) -> Masks:
+        """One table of all parts' rows, in order."""
+        starts = np.cumsum([0] + [len(part.data) for part in parts])
+        return Masks(
+            np.concatenate([part.data for part in parts]),
+            np.concatenate(
+                [part.offsets[:-1] + start for part, start in zip(parts, starts, strict=False)]
+                + [starts[-1:]]
+            ).astype(np.int64),
+            np.concatenate([part.kind for part in parts]),
+            np.concatenate([part.height for part in parts]),
+            np.concatenate([part.width for part in parts]),
+        )

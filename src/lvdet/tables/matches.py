@@ -1,0 +1,49 @@
+"""Which detections are right: the outcome of matching, for every budget at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Matches:
+    """The detections that count, matched without any limit.
+
+    Rows are ordered by class, in a class by falling score; equal scores by image, in an image
+    by their order there. A match depends only on detections ranked above in the same image and
+    class, so a budget, which removes the end of that ranking, is a mask over these rows.
+
+    detection: [K] int32, row of `Detections`
+    position:  [K] int32, place of the row when ordered by image, class and rank: the order
+               among equal scores where classes are ranked together
+    category_offsets: [C + 1] int64, where each class's rows begin
+    matched, ignored: [K, A, B] uint8, bit t % 8 of byte t // 8 for IoU threshold t: matched
+               with a ground truth; not to be counted. Right is matched and not ignored, wrong
+               is neither.
+    truth:     [C, A] int64, ground truth to be found
+    thresholds: [T] float64, IoU thresholds
+    areas:     names of the A area ranges
+    iou:       "bbox", "segm" or "boundary"
+    """
+
+    detection: NDArray[np.int32]
+    position: NDArray[np.int32]
+    category_offsets: NDArray[np.int64]
+    matched: NDArray[np.uint8]
+    ignored: NDArray[np.uint8]
+    truth: NDArray[np.int64]
+    thresholds: NDArray[np.float64]
+    areas: tuple[str, ...]
+    iou: str
+
+    def __len__(self) -> int:
+        return len(self.detection)
+
+    @property
+    def category(self) -> NDArray[np.int32]:
+        """[K] class of each row."""
+        counts = np.diff(self.category_offsets)
+        return np.repeat(np.arange(len(counts), dtype=np.int32), counts)
