@@ -27,12 +27,11 @@ void first_counts(std::int64_t truth, const double* recalls, std::int64_t* count
 // The curves of up to 64 thresholds, walked together down one ranking.
 class Walk {
    public:
-    explicit Walk(std::size_t thresholds) : right_(thresholds), not_wrong_(thresholds) {}
-
-    void restart() {
+    void restart(std::size_t thresholds) {
         wrong_ = 0;
+        right_.resize(thresholds);
         for (auto& list : right_) list.clear();
-        std::fill(not_wrong_.begin(), not_wrong_.end(), 0);
+        not_wrong_.assign(thresholds, 0);
     }
     // Takes the next detection: bits of the thresholds at which it is matched, and ignored.
     void step(std::uint64_t matched, std::uint64_t ignored) {
@@ -73,50 +72,51 @@ void accumulate(const Outcomes& outcomes, const Rankings& rankings, std::size_t 
                 double* recall, double* points, int threads) {
     const std::size_t thresholds = outcomes.thresholds;
     constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-    const std::size_t tasks = rankings.curves * areas;
-    parallel_for(tasks, threads, [&](std::size_t task) {
-        const std::size_t curve = task / areas, area = task % areas;
-        const std::int64_t objects = truth[task];
-        double* const out_precision = precision + task * thresholds;
-        double* const out_recall = recall + task * thresholds;
-        double* const out_points = points ? points + task * thresholds * kRecalls : nullptr;
-        if (objects == 0) {
-            std::fill_n(out_precision, thresholds, nan);
-            std::fill_n(out_recall, thresholds, nan);
-            if (out_points) std::fill_n(out_points, thresholds * kRecalls, nan);
-            return;
-        }
-        std::int64_t counts[kRecalls];
-        first_counts(objects, recalls, counts);
+    // One walk an area, kept by each thread from curve to curve.
+    std::vector<std::vector<Walk>> all_walks(static_cast<std::size_t>(std::max(threads, 1)));
+    parallel_for(rankings.curves, threads, [&](std::size_t curve, std::size_t worker) {
+        auto& walks = all_walks[worker];
+        walks.resize(areas);
         for (std::size_t base = 0; base < thresholds; base += kWord) {
             const std::size_t here = std::min(kWord, thresholds - base);
             const std::size_t bytes = (here + 7) / 8;
-            Walk walk(here);
-            walk.restart();
+            for (Walk& walk : walks) walk.restart(here);
             for (std::int64_t i = rankings.offsets[curve]; i < rankings.offsets[curve + 1]; ++i) {
-                const auto row = rankings.order
-                                     ? static_cast<std::size_t>(rankings.order[i])
-                                     : static_cast<std::size_t>(i);
+                const auto row = rankings.order ? static_cast<std::size_t>(rankings.order[i])
+                                                : static_cast<std::size_t>(i);
                 if (rankings.keep && !rankings.keep[rankings.detection[row]]) continue;
-                const std::size_t at =
-                    (row * outcomes.areas + area) * outcomes.bytes + base / 8;
-                walk.step(load_bits(outcomes.matched + at, bytes),
-                          load_bits(outcomes.ignored + at, bytes));
+                const std::uint8_t* bits =
+                    outcomes.bits + row * outcomes.areas * 2 * outcomes.bytes + base / 8;
+                for (std::size_t area = 0; area < areas; ++area, bits += 2 * outcomes.bytes)
+                    walks[area].step(load_bits(bits, bytes),
+                                     load_bits(bits + outcomes.bytes, bytes));
             }
-            for (std::size_t t = 0; t < here; ++t) {
-                const std::vector<double>& list = walk.envelope(t);
-                double sum = 0.0;
-                for (std::size_t r = 0; r < kRecalls; ++r) {
-                    // Recall 0 is reached by the first detection, right or not; the best
-                    // precision to the right of it is that of a right one.
-                    const auto count = static_cast<std::size_t>(std::max<std::int64_t>(counts[r], 1));
-                    const double value = count <= list.size() ? list[count - 1] : 0.0;
-                    sum += value;
-                    if (out_points) out_points[(base + t) * kRecalls + r] = value;
+            for (std::size_t area = 0; area < areas; ++area) {
+                const std::size_t at = curve * areas + area;
+                const std::int64_t objects = truth[at];
+                std::int64_t counts[kRecalls];
+                if (objects > 0) first_counts(objects, recalls, counts);
+                for (std::size_t t = 0; t < here; ++t) {
+                    const std::size_t cell = at * thresholds + base + t;
+                    if (objects == 0) {
+                        precision[cell] = recall[cell] = nan;
+                        if (points) std::fill_n(points + cell * kRecalls, kRecalls, nan);
+                        continue;
+                    }
+                    const std::vector<double>& list = walks[area].envelope(t);
+                    double sum = 0.0;
+                    for (std::size_t r = 0; r < kRecalls; ++r) {
+                        // Recall 0 is reached by the first detection, right or not; the best
+                        // precision to the right of it is that of a right one.
+                        const auto count =
+                            static_cast<std::size_t>(std::max<std::int64_t>(counts[r], 1));
+                        const double value = count <= list.size() ? list[count - 1] : 0.0;
+                        sum += value;
+                        if (points) points[cell * kRecalls + r] = value;
+                    }
+                    precision[cell] = sum / static_cast<double>(kRecalls);
+                    recall[cell] = static_cast<double>(list.size()) / static_cast<double>(objects);
                 }
-                out_precision[base + t] = sum / static_cast<double>(kRecalls);
-                out_recall[base + t] =
-                    static_cast<double>(list.size()) / static_cast<double>(objects);
             }
         }
     });

@@ -5,11 +5,10 @@
 
 namespace lvdet {
 
-// Which ranked rows are right, and which do not count: one bit an IoU threshold,
-// [rows, areas, bytes], threshold t in bit t % 8 of byte t / 8.
+// Which ranked rows are matched, and which do not count: one bit an IoU threshold,
+// [rows, areas, 2, bytes], threshold t in bit t % 8 of byte t / 8, matched before ignored.
 struct Outcomes {
-    const std::uint8_t* matched;
-    const std::uint8_t* ignored;
+    const std::uint8_t* bits;
     std::size_t areas, bytes, thresholds;
 };
 

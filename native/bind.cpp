@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "accumulate.hpp"
+#include "finite.hpp"
 #include "json_records.hpp"
 #include "json_write.hpp"
 #include "match.hpp"
@@ -133,6 +134,7 @@ nb::dict read_detections_json(int descriptor, bool masks, int threads, std::size
     out["box"] = take(columns.box, 4);
     out["image_ids"] = take_ids(columns.image_ids.ids());
     out["category_ids"] = take_ids(columns.category_ids.ids());
+    out["usable"] = columns.usable;
     out["rows_without_box"] = columns.rows_without_box;
     out["masks"] = columns.rows_with_masks ? nb::object(mask_dict(columns.masks)) : nb::none();
     return out;
@@ -307,6 +309,15 @@ Out<std::int32_t> order_by_falling_score(In<double> score) {
     return out;
 }
 
+Out<std::int64_t> count_group_rows(In<std::int32_t> group, std::size_t groups) {
+    std::vector<std::int64_t> count;
+    {
+        nb::gil_scoped_release release;
+        count = count_rows(group.data(), groups, group.size());
+    }
+    return take(std::move(count));
+}
+
 nb::tuple number_row_pairs(In<std::int32_t> a, std::size_t a_count, In<std::int32_t> b,
                            std::size_t b_count) {
     auto out = empty<std::int32_t>({a.size()});
@@ -337,18 +348,11 @@ std::int64_t first_bad_row(In<double> score, In<double> box, int threads) {
     {
         nb::gil_scoped_release release;
         parallel_for(bad.size(), threads, [&](std::size_t part) {
-            constexpr double limit = 1e300;  // also false for NaN
             const std::size_t end = std::min(rows, (part + 1) * kRows);
             for (std::size_t i = part * kRows; i < end; ++i) {
-                const double* b = box.data() + 4 * i;
-                const double s = score.data()[i];
-                const bool good = s >= -limit && s <= limit && b[0] >= -limit && b[0] <= limit &&
-                                  b[1] >= -limit && b[1] <= limit && b[2] >= 0 && b[2] <= limit &&
-                                  b[3] >= 0 && b[3] <= limit;
-                if (!good) {
-                    bad[part] = static_cast<std::int64_t>(i);
-                    return;
-                }
+                if (is_usable(score.data()[i], box.data() + 4 * i)) continue;
+                bad[part] = static_cast<std::int64_t>(i);
+                return;
             }
         });
     }
@@ -370,7 +374,7 @@ nb::dict match_detections(
     std::optional<MaskTuple> gt_masks, In<std::int32_t> image_height,
     In<std::int32_t> image_width, std::size_t categories, std::optional<ListPair> negative,
     std::optional<ListPair> not_exhaustive, In<std::int32_t> dt_image, In<std::int32_t> dt_category,
-    In<double> dt_score, In<double> dt_box, std::optional<MaskTuple> dt_masks,
+    In<std::int32_t> dt_image_rows, In<std::int32_t> dt_category_rows, In<double> dt_score, In<double> dt_box, std::optional<MaskTuple> dt_masks,
     const std::string& overlap, const std::vector<double>& thresholds,
     const std::vector<double>& area_low, const std::vector<double>& area_high, bool drop_empty,
     bool area_from_box, int threads) {
@@ -389,8 +393,9 @@ nb::dict match_detections(
                       image_width.data(),
                       lists_of(negative),
                       lists_of(not_exhaustive)};
-    const Found found{dt_image.size(),  dt_image.data(), dt_category.data(),
-                      dt_score.data(),  dt_box.data(),   column_of(dt_masks)};
+    const Found found{dt_image.size(),         dt_image.data(), dt_category.data(),
+                      dt_image_rows.data(),    dt_category_rows.data(),
+                      dt_score.data(),         dt_box.data(),   column_of(dt_masks)};
     const Settings settings{overlap == "segm"       ? Overlap::segm
                             : overlap == "boundary" ? Overlap::boundary
                                                     : Overlap::bbox,
@@ -415,20 +420,18 @@ nb::dict match_detections(
     out["detection"] = take(std::move(matched.detection));
     out["position"] = take(std::move(matched.position));
     out["category_offsets"] = take(std::move(matched.category_offsets));
-    out["matched"] = take(std::move(matched.matched), {rows, areas, bytes});
-    out["ignored"] = take(std::move(matched.ignored), {rows, areas, bytes});
+    out["outcomes"] = take(std::move(matched.outcomes), {rows, areas, 2, bytes});
     out["truth"] = take(std::move(matched.truth), {categories, areas});
     return out;
 }
 
-nb::tuple accumulate_rankings(In<std::uint8_t> matched, In<std::uint8_t> ignored,
-                              std::size_t thresholds, std::optional<In<std::int32_t>> order,
+nb::tuple accumulate_rankings(In<std::uint8_t> outcome_bits, std::size_t thresholds, std::optional<In<std::int32_t>> order,
                               In<std::int64_t> offsets, In<std::int32_t> detection,
                               std::optional<In<std::uint8_t>> keep, In<std::int64_t> truth,
                               In<double> recalls, bool points, int threads) {
     const std::size_t curves = offsets.size() - 1;
     const std::size_t areas = curves ? truth.size() / curves : 1;
-    const Outcomes outcomes{matched.data(), ignored.data(), matched.shape(1), matched.shape(2),
+    const Outcomes outcomes{outcome_bits.data(), outcome_bits.shape(1), outcome_bits.shape(3),
                             thresholds};
     const Rankings rankings{order ? order->data() : nullptr, offsets.data(), curves,
                             detection.data(), keep ? keep->data() : nullptr};
@@ -463,6 +466,7 @@ NB_MODULE(_native, m) {
     m.def("mask_problems", &mask_problems, "masks"_a);
     m.def("keep_top", &keep_top_rows, "group"_a.noconvert(), "groups"_a, "score"_a.noconvert(),
           "limit"_a, "keep"_a.noconvert(), "threads"_a);
+    m.def("count_rows", &count_group_rows, "group"_a.noconvert(), "groups"_a);
     m.def("order_by_falling_score", &order_by_falling_score, "score"_a.noconvert());
     m.def("number_pairs", &number_row_pairs, "a"_a.noconvert(), "a_count"_a, "b"_a.noconvert(),
           "b_count"_a);
@@ -474,10 +478,11 @@ NB_MODULE(_native, m) {
           "gt_crowd"_a.noconvert(), "gt_reads_unmatched"_a.noconvert(), "gt_masks"_a.none(),
           "image_height"_a.noconvert(), "image_width"_a.noconvert(), "categories"_a,
           "negative"_a.none(), "not_exhaustive"_a.none(), "dt_image"_a.noconvert(),
-          "dt_category"_a.noconvert(), "dt_score"_a.noconvert(), "dt_box"_a.noconvert(),
+          "dt_category"_a.noconvert(), "dt_image_rows"_a.noconvert(),
+          "dt_category_rows"_a.noconvert(), "dt_score"_a.noconvert(), "dt_box"_a.noconvert(),
           "dt_masks"_a.none(), "overlap"_a, "thresholds"_a, "area_low"_a, "area_high"_a,
           "drop_empty"_a, "area_from_box"_a, "threads"_a);
-    m.def("accumulate", &accumulate_rankings, "matched"_a.noconvert(), "ignored"_a.noconvert(),
+    m.def("accumulate", &accumulate_rankings, "outcomes"_a.noconvert(),
           "thresholds"_a, "order"_a.none(), "offsets"_a.noconvert(), "detection"_a.noconvert(),
           "keep"_a.none(), "truth"_a.noconvert(), "recalls"_a.noconvert(), "points"_a,
           "threads"_a);

@@ -29,6 +29,9 @@ class Column {
     std::size_t size() const { return size_; }
     T* data() { return data_; }
 
+    void reserve(std::size_t capacity) {
+        if (capacity > capacity_) resize_storage(capacity);
+    }
     // Room for `count` more values; returns where they go.
     T* extend(std::size_t count) {
         if (size_ + count > capacity_) resize_storage((size_ + count) * 5 / 4 + 64);

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "finite.hpp"
 #include "rle.hpp"
 
 namespace lvdet::json {
@@ -22,6 +23,39 @@ const char* kind_name(const Cursor& cursor) {
         case Kind::literal: return cursor.peek() == 'n' ? "null" : "true or false";
     }
     return "something else";
+}
+
+// The keys a record may have, each compared with the text in two words.
+template <std::size_t N>
+class Keys {
+   public:
+    constexpr explicit Keys(const std::array<std::string_view, N>& names) : names_(names) {
+        for (std::size_t i = 0; i < N; ++i)
+            for (std::size_t k = 0; k < 16 && k <= names[i].size(); ++k) {
+                const char c = k < names[i].size() ? names[i][k] : '"';
+                word_[i][k / 8] |= std::uint64_t{static_cast<unsigned char>(c)} << (k % 8 * 8);
+                mask_[i][k / 8] |= std::uint64_t{0xff} << (k % 8 * 8);
+            }
+    }
+    constexpr std::string_view operator[](std::size_t i) const { return names_[i]; }
+    // `text`, after an opening quote, is key i and a closing quote.
+    bool at(std::size_t i, const char* text) const {
+        if (((detail::load8(text) ^ word_[i][0]) & mask_[i][0]) |
+            ((detail::load8(text + 8) ^ word_[i][1]) & mask_[i][1]))
+            return false;
+        const std::string_view name = names_[i];
+        return name.size() < 16 || (std::memcmp(text, name.data(), name.size()) == 0 &&
+                                    text[name.size()] == '"');
+    }
+
+   private:
+    std::array<std::string_view, N> names_;
+    std::uint64_t word_[N][2] = {};
+    std::uint64_t mask_[N][2] = {};
+};
+template <class... Names>
+constexpr auto make_keys(Names... names) {
+    return Keys<sizeof...(Names)>({std::string_view(names)...});
 }
 
 // What all blocks share: where their text stands in the file, and what was wrong in it.
@@ -55,7 +89,7 @@ class BlockBase {
     }
 
     bool read_integer(Cursor& cursor, std::string_view key, std::int64_t& value) {
-        if (cursor.kind() != Kind::number) {
+        if (!cursor.at_number()) {
             report_kind(cursor, key, "a whole number");
             return false;
         }
@@ -67,7 +101,7 @@ class BlockBase {
         return false;
     }
     bool read_real(Cursor& cursor, std::string_view key, double& value) {
-        if (cursor.kind() != Kind::number) {
+        if (!cursor.at_number()) {
             report_kind(cursor, key, "a number");
             return false;
         }
@@ -97,7 +131,7 @@ class BlockBase {
     // A list whose items are numbers, given to visit(number) one by one.
     template <class Visit>
     bool read_numbers(Cursor& cursor, std::string_view key, Visit&& visit) {
-        if (cursor.kind() != Kind::array) {
+        if (cursor.peek() != '[') {
             report_kind(cursor, key, "a list of numbers");
             return false;
         }
@@ -106,7 +140,7 @@ class BlockBase {
         if (cursor.accept(']')) return true;
         bool good = true;
         for (;;) {
-            if (cursor.kind() == Kind::number) {
+            if (cursor.at_number()) {
                 visit(cursor);
             } else {
                 report_kind(cursor, std::string("an item of ") + std::string(key), "a number");
@@ -136,7 +170,7 @@ class BlockBase {
     // the known ones; others are skipped. Records of a file have their keys in the same order,
     // so the key after the last one is tried first.
     template <std::size_t N, class Visit>
-    void read_keys(Cursor& cursor, const std::array<std::string_view, N>& keys,
+    void read_keys(Cursor& cursor, const Keys<N>& keys,
                    std::array<std::int8_t, N + 1>& follows, Visit&& visit) {
         cursor.expect('{', "expected '{'");
         cursor.skip_space();
@@ -146,11 +180,11 @@ class BlockBase {
             int field = -1;
             const int guess = follows[last];
             if (guess >= 0 && cursor.peek() == '"') {
-                const std::string_view key = keys[static_cast<std::size_t>(guess)];
+                const auto at = static_cast<std::size_t>(guess);
                 const char* text = cursor.position() + 1;
-                if (std::memcmp(text, key.data(), key.size()) == 0 && text[key.size()] == '"') {
+                if (keys.at(at, text)) {
                     field = guess;
-                    cursor.seek(text + key.size() + 1);
+                    cursor.seek(text + keys[at].size() + 1);
                 }
             }
             if (field < 0) {
@@ -201,6 +235,7 @@ class MaskedBlock : public BlockBase {
     std::vector<std::uint8_t> mask_data, mask_kind;
     std::vector<std::int64_t> mask_end;
     std::vector<std::int32_t> mask_height, mask_width;
+    std::size_t rows_before_masks = 0;
 
    protected:
     void restart(std::int64_t byte, const char* text) {
@@ -210,14 +245,20 @@ class MaskedBlock : public BlockBase {
         mask_end.clear();
         mask_height.clear();
         mask_width.clear();
+        rows_before_masks = 0;
     }
     void begin_mask() {
         kind_ = kMaskNone;
         height_ = width_ = 0;
         mask_begin_ = mask_end.empty() ? 0 : static_cast<std::size_t>(mask_end.back());
-        mask_data.resize(mask_begin_);
+        if (mask_data.size() != mask_begin_) mask_data.resize(mask_begin_);
     }
+    // Rows before the first mask are left out, and counted in again when the block is committed.
     void keep_mask() {
+        if (kind_ == kMaskNone && mask_kind.empty()) {
+            ++rows_before_masks;
+            return;
+        }
         mask_kind.push_back(kind_);
         mask_end.push_back(static_cast<std::int64_t>(mask_data.size()));
         mask_height.push_back(height_);
@@ -248,7 +289,7 @@ class MaskedBlock : public BlockBase {
 
    private:
     void read_rle(Cursor& cursor) {
-        static constexpr std::array<std::string_view, 2> keys = {"size", "counts"};
+        static constexpr auto keys = make_keys("size", "counts");
         const char* const at = cursor.position();
         std::array<std::int64_t, 2> size = {-1, -1};
         std::size_t sizes = 0;
@@ -347,8 +388,10 @@ class DetectionBlock : public MaskedBlock {
    public:
     IdIndex image_ids, category_ids;
     std::vector<std::int32_t> image, category;
-    std::vector<double> score, box;
+    std::vector<double> score;
+    std::vector<std::array<double, 4>> box;
     std::int64_t with_mask_count = 0, without_box_count = 0;
+    bool usable = true;
 
     void clear(std::int64_t byte, const char* text) {
         restart(byte, text);
@@ -359,10 +402,10 @@ class DetectionBlock : public MaskedBlock {
         score.clear();
         box.clear();
         with_mask_count = without_box_count = 0;
+        usable = true;
     }
     void record(Cursor& cursor) {
-        static constexpr std::array<std::string_view, 7> keys = {
-            "image_id", "category_id", "bbox", "score", "segmentation", "annotations", "images"};
+        static constexpr auto keys = make_keys("image_id", "category_id", "bbox", "score", "segmentation", "annotations", "images");
         const char* const at = cursor.position();
         unsigned seen = 0;
         image_id_ = category_id_ = 0;
@@ -398,10 +441,11 @@ class DetectionBlock : public MaskedBlock {
     void keep() {
         with_mask_count += kind_ != kMaskNone;
         without_box_count += box_missing_;
+        usable &= is_usable(score_, box_.data());
         image.push_back(image_ids[image_id_]);
         category.push_back(category_ids[category_id_]);
         score.push_back(score_);
-        box.insert(box.end(), box_.begin(), box_.end());
+        box.push_back(box_);
         keep_mask();
         ++rows_;
     }
@@ -431,8 +475,7 @@ class AnnotationBlock : public MaskedBlock {
         crowd.clear();
     }
     void record(Cursor& cursor) {
-        static constexpr std::array<std::string_view, 8> keys = {
-            "id", "image_id", "category_id", "bbox", "area", "iscrowd", "ignore", "segmentation"};
+        static constexpr auto keys = make_keys("id", "image_id", "category_id", "bbox", "area", "iscrowd", "ignore", "segmentation");
         const char* const at = cursor.position();
         unsigned seen = 0;
         id_ = image_id_ = category_id_ = 0;
@@ -496,9 +539,8 @@ class ImageBlock : public BlockBase {
         file_names.clear();
     }
     void record(Cursor& cursor) {
-        static constexpr std::array<std::string_view, 7> keys = {
-            "id", "height", "width", "file_name", "coco_url", "neg_category_ids",
-            "not_exhaustive_category_ids"};
+        static constexpr auto keys = make_keys("id", "height", "width", "file_name", "coco_url", "neg_category_ids",
+            "not_exhaustive_category_ids");
         const char* const at = cursor.position();
         id_ = height_ = width_ = 0;
         file_name_.clear();
@@ -580,7 +622,7 @@ class CategoryBlock : public BlockBase {
         frequency.clear();
     }
     void record(Cursor& cursor) {
-        static constexpr std::array<std::string_view, 3> keys = {"id", "name", "frequency"};
+        static constexpr auto keys = make_keys("id", "name", "frequency");
         const char* const at = cursor.position();
         unsigned seen = 0;
         id_ = 0;
@@ -631,16 +673,6 @@ void append_shifted(Column<std::int64_t>& column, const std::vector<std::int64_t
     for (const std::int64_t value : values) *place++ = value + static_cast<std::int64_t>(shift);
 }
 
-void append_masks(MaskColumns& out, const MaskedBlock& block) {
-    const std::size_t before = out.data.size();
-    out.data.append(block.mask_data.data(),
-                    block.mask_end.empty() ? 0 : static_cast<std::size_t>(block.mask_end.back()));
-    append_shifted(out.end, block.mask_end, before);
-    append(out.kind, block.mask_kind);
-    append(out.height, block.mask_height);
-    append(out.width, block.mask_width);
-}
-
 // Rows without a mask, up to `rows` in all.
 void append_no_masks(MaskColumns& out, std::size_t rows) {
     while (out.kind.size() < rows) {
@@ -649,6 +681,18 @@ void append_no_masks(MaskColumns& out, std::size_t rows) {
         *out.height.extend(1) = 0;
         *out.width.extend(1) = 0;
     }
+}
+
+// The masks of a block whose first row is row `rows` of all.
+void append_masks(MaskColumns& out, const MaskedBlock& block, std::int64_t rows) {
+    append_no_masks(out, static_cast<std::size_t>(rows) + block.rows_before_masks);
+    const std::size_t before = out.data.size();
+    out.data.append(block.mask_data.data(),
+                    block.mask_end.empty() ? 0 : static_cast<std::size_t>(block.mask_end.back()));
+    append_shifted(out.end, block.mask_end, before);
+    append(out.kind, block.mask_kind);
+    append(out.height, block.mask_height);
+    append(out.width, block.mask_width);
 }
 
 void append_problems(std::vector<Problem>& out, std::int64_t& count, const BlockBase& block,
@@ -748,25 +792,37 @@ void read_detections(const File& file, bool masks, int threads, std::size_t chun
     if (c != '[' && c != '{') top.fail("expected a list of detections, '['");
     const Layout layout = c == '[' ? Layout::array : Layout::lines;
     if (c == '[') top.take();
+    const std::int64_t begin = top.position();
     auto commit = [&](DetectionBlock& block) {
+        if (out.rows == 0 && block.rows() > 0) {
+            // The first block tells how many rows to expect; room for them is taken at once.
+            const double bytes = static_cast<double>(std::min<std::int64_t>(
+                static_cast<std::int64_t>(chunk), file.size - begin));
+            const auto rows = static_cast<std::size_t>(
+                1.05 * static_cast<double>(block.rows()) / bytes *
+                static_cast<double>(file.size - begin));
+            out.image.reserve(rows);
+            out.category.reserve(rows);
+            out.score.reserve(rows);
+            out.box.reserve(4 * rows);
+        }
         append_rows(out.image, block.image, block.image_ids, out.image_ids);
         append_rows(out.category, block.category, block.category_ids, out.category_ids);
         append(out.score, block.score);
-        append(out.box, block.box);
+        if (!block.box.empty()) out.box.append(block.box.data()->data(), 4 * block.box.size());
         // Files without masks pay nothing for them: the columns begin with the first mask.
-        if (out.rows_with_masks + block.with_mask_count > 0) {
-            append_no_masks(out.masks, static_cast<std::size_t>(out.rows));
-            append_masks(out.masks, block);
-        }
+        if (out.rows_with_masks + block.with_mask_count > 0)
+            append_masks(out.masks, block, out.rows);
         append_problems(out.problems, out.problem_count, block, out.rows, "");
         out.rows += block.rows();
         out.rows_with_masks += block.with_mask_count;
         out.rows_without_box += block.without_box_count;
+        out.usable &= block.usable;
     };
     const std::int64_t end =
-        masks ? read_records<DetectionBlock>(file, top.position(), layout, threads, chunk, control,
+        masks ? read_records<DetectionBlock>(file, begin, layout, threads, chunk, control,
                                              commit)
-              : read_records<WithoutMasks<DetectionBlock>>(file, top.position(), layout, threads,
+              : read_records<WithoutMasks<DetectionBlock>>(file, begin, layout, threads,
                                                            chunk, control, commit);
     top.seek(end);
     if (top.peek_past_space() != '\0') top.fail("there is more after the end of the list");
@@ -797,7 +853,7 @@ void read_annotations(const File& file, bool masks, int threads, std::size_t chu
         append(to.area, block.area);
         append(to.ignore, block.ignore);
         append(to.crowd, block.crowd);
-        if (masks) append_masks(to.masks, block);
+        if (masks) append_masks(to.masks, block, to.rows);
         to.rows += block.rows();
     };
     auto commit_images = [&](ImageBlock& block) {

@@ -30,6 +30,7 @@ struct DetectionColumns {
     MaskColumns masks;
     IdIndex image_ids, category_ids;
     std::int64_t rows = 0, rows_with_masks = 0, rows_without_box = 0;
+    bool usable = true;  // all numbers are finite, no size is negative
     std::vector<Problem> problems;
     std::int64_t problem_count = 0;
 };

@@ -14,12 +14,6 @@ namespace lvdet::json {
 namespace {
 
 constexpr int kMaxDepth = 512;
-constexpr double kPowersOfTen[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
-                                   1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
-                                   1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-
-bool is_digit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
-
 // The first quote, backslash or control character at or after p.
 const char* find_special(const char* p) {
 #if defined(__SSE2__)
@@ -152,13 +146,10 @@ bool Cursor::literal(std::string_view word) {
     return true;
 }
 
-double Cursor::number() {
+double Cursor::any_number() {
     const char* const begin = p_;
-    const char* p = p_;
-    const bool negative = *p == '-';
-    if (negative) ++p;
-    if (!is_digit(*p)) {
-        p_ = p;
+    const bool negative = accept('-');
+    if (!is_digit(*p_)) {
         if (literal("NaN")) return std::numeric_limits<double>::quiet_NaN();
         if (literal("Infinity")) {
             const double infinity = std::numeric_limits<double>::infinity();
@@ -166,74 +157,33 @@ double Cursor::number() {
         }
         fail("expected a number");
     }
-    if (*p == '0' && is_digit(p[1])) {
-        p_ = p;
-        fail("a number may not begin with 0");
+    if (*p_ == '0' && is_digit(p_[1])) fail("a number may not begin with 0");
+    while (is_digit(*p_)) ++p_;
+    if (accept('.')) {
+        if (!is_digit(*p_)) fail("expected a digit after the decimal point");
+        while (is_digit(*p_)) ++p_;
     }
-    std::uint64_t mantissa = 0;
-    const char* const digits = p;
-    while (is_digit(*p)) mantissa = mantissa * 10 + static_cast<std::uint64_t>(*p++ - '0');
-    int count = static_cast<int>(p - digits);
-    int exponent = 0;
-    if (*p == '.') {
-        const char* const fraction = ++p;
-        while (is_digit(*p)) mantissa = mantissa * 10 + static_cast<std::uint64_t>(*p++ - '0');
-        exponent = -static_cast<int>(p - fraction);
-        if (exponent == 0) {
-            p_ = p;
-            fail("expected a digit after the decimal point");
-        }
-        count -= exponent;
-    }
-    bool simple = count <= 19;
-    if ((*p | 0x20) == 'e') {
-        ++p;
-        if (*p == '+' || *p == '-') ++p;
-        if (!is_digit(*p)) {
-            p_ = p;
-            fail("expected a digit in the exponent");
-        }
-        while (is_digit(*p)) ++p;
-        simple = false;
+    bool down = false;
+    if ((*p_ | 0x20) == 'e') {
+        ++p_;
+        down = *p_ == '-';
+        if (*p_ == '+' || *p_ == '-') ++p_;
+        if (!is_digit(*p_)) fail("expected a digit in the exponent");
+        while (is_digit(*p_)) ++p_;
     }
     // A number that touches the end of the buffer may go on after it.
-    if (p >= end_) {
-        p_ = end_;
-        throw Incomplete{};
-    }
-    p_ = p;
-    // Both the digits and the power of ten are exact doubles here, so one rounding is made,
-    // as the standard asks.
-    if (simple && mantissa <= (std::uint64_t{1} << 53) && exponent >= -22) {
-        const double value = static_cast<double>(mantissa) / kPowersOfTen[-exponent];
-        return negative ? -value : value;
-    }
+    if (p_ >= end_) throw Incomplete{};
     double value = 0.0;
-    const auto result = std::from_chars(begin, p, value);
+    const auto result = std::from_chars(begin, p_, value);
     if (result.ec == std::errc::result_out_of_range) {
-        // Out of range upwards or downwards: the sign of the exponent tells.
-        const std::string_view text(begin, static_cast<std::size_t>(p - begin));
-        const std::size_t e = text.find_first_of("eE");
-        const bool small = e != std::string_view::npos && text[e + 1] == '-';
-        value = small ? 0.0 : std::numeric_limits<double>::infinity();
+        value = down ? 0.0 : std::numeric_limits<double>::infinity();
         if (negative) value = -value;
     }
     return value;
 }
 
-bool Cursor::integer(std::int64_t& value) {
+bool Cursor::any_integer(std::int64_t& value) {
     const char* const begin = p_;
-    const char* p = p_;
-    if (is_digit(*p)) {
-        std::int64_t sum = 0;
-        while (is_digit(*p) && p - begin < 18) sum = sum * 10 + (*p++ - '0');
-        if (p < end_ && !is_digit(*p) && *p != '.' && (*p | 0x20) != 'e' &&
-            (*begin != '0' || p - begin == 1)) {
-            p_ = p;
-            value = sum;
-            return true;
-        }
-    }
     const double real = number();
     const auto result = std::from_chars(begin, p_, value);
     if (result.ec == std::errc{} && result.ptr == p_) return true;

@@ -1,6 +1,8 @@
 // Reading JSON text, one token at a time, from a buffer in memory.
 #pragma once
 
+#include <cfloat>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -27,6 +29,49 @@ struct String {
 
 // Appends the text of a string with its escapes resolved (\u as UTF-8).
 void append_unescaped(const String& string, std::string& out);
+
+namespace detail {
+// Powers of ten that a double, and a 64-bit significand, hold exactly.
+inline constexpr double kPowersOfTen[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                          1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                          1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+inline constexpr long double kLongPowersOfTen[] = {
+    1e0L,  1e1L,  1e2L,  1e3L,  1e4L,  1e5L,  1e6L,  1e7L,  1e8L,  1e9L,
+    1e10L, 1e11L, 1e12L, 1e13L, 1e14L, 1e15L, 1e16L, 1e17L, 1e18L, 1e19L,
+    1e20L, 1e21L, 1e22L, 1e23L, 1e24L, 1e25L, 1e26L, 1e27L};
+
+inline std::uint64_t load8(const char* p) {
+    std::uint64_t word;
+    __builtin_memcpy(&word, p, sizeof word);
+    return word;
+}
+
+// Appends the run of digits at p to `value`, eight at a time without a branch for each, and
+// moves p behind it; returns how many there were. More than 19 in all overflow: count them.
+[[gnu::always_inline]] inline std::size_t take_digits(const char*& p, std::uint64_t& value) {
+    constexpr std::uint64_t kPowers[] = {1,      10,      100,      1000,     10000,
+                                         100000, 1000000, 10000000, 100000000};
+    std::size_t count = 0;
+    for (;;) {
+        const std::uint64_t text = load8(p);
+        const std::uint64_t zeroed = text - 0x3030303030303030;
+        // The high bit of the first byte that is no digit; bytes after it do not matter.
+        const std::uint64_t other = ((text + 0x4646464646464646) | zeroed) & 0x8080808080808080;
+        const auto length = other ? static_cast<std::size_t>(__builtin_ctzll(other)) / 8 : 8;
+        if (length == 0) return count;
+        // Right-aligned behind zeros, then pairs, fours and all eight are summed in place.
+        std::uint64_t sum = zeroed << (8 * (8 - length));
+        sum = sum * 10 + (sum >> 8);
+        sum = ((sum & 0x000000ff000000ff) * 0x000f424000000064 +
+               ((sum >> 16) & 0x000000ff000000ff) * 0x0000271000000001) >>
+              32;
+        value = value * kPowers[length] + sum;
+        p += length;
+        count += length;
+        if (length < 8) return count;
+    }
+}
+}  // namespace detail
 
 enum class Kind { object, array, string, number, literal };
 
@@ -58,15 +103,84 @@ class Cursor {
     }
 
     Kind kind() const;
+    bool at_number() const { return is_digit(*p_) || *p_ == '-' || *p_ == 'N' || *p_ == 'I'; }
     String string();                    // at a quote
-    double number();                    // at a number; NaN and Infinity are read as such
-    bool integer(std::int64_t& value);  // at a number; false where it is not a whole int64
+    [[gnu::always_inline]] double number() {  // at a number; NaN and Infinity are read as such
+        double value;
+        return simple_number(value) ? value : any_number();
+    }
+    bool integer(std::int64_t& value) {  // at a number; false where it is not a whole int64
+        const char* p = p_;
+        std::uint64_t sum = 0;
+        const std::size_t count = detail::take_digits(p, sum);
+        const bool plain = count > 0 && count <= 18 && p < end_ && *p != '.' &&
+                           (*p | 0x20) != 'e' && (*p_ != '0' || count == 1);
+        if (!plain) return any_integer(value);
+        p_ = p;
+        value = static_cast<std::int64_t>(sum);
+        return true;
+    }
     bool literal(std::string_view word);
     void skip_value(int depth = 0);  // any value, checked only as far as its brackets go
 
    private:
+    static bool is_digit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
+    bool simple_number(double& value);
+    double any_number();
+    bool any_integer(std::int64_t& value);
+
     const char* p_;
     const char* end_;
 };
+
+
+// Reads a number of up to 19 digits and a small power of ten, correctly rounded, or leaves the
+// cursor where it is.
+[[gnu::always_inline]] inline bool Cursor::simple_number(double& value) {
+    const char* p = p_;
+    const bool negative = *p == '-';
+    p += negative;
+    if (!is_digit(*p) || (*p == '0' && is_digit(p[1]))) return false;
+    std::uint64_t digits = 0;
+    std::size_t count = detail::take_digits(p, digits);
+    std::ptrdiff_t power = 0;  // value = digits / 10^power
+    if (*p == '.') {
+        ++p;
+        const std::size_t decimals = detail::take_digits(p, digits);
+        if (decimals == 0) return false;
+        power = static_cast<std::ptrdiff_t>(decimals);
+        count += decimals;
+    }
+    if ((*p | 0x20) == 'e') {
+        const bool down = p[1] == '-';
+        p += down || p[1] == '+' ? 2 : 1;
+        if (!is_digit(*p)) return false;
+        std::ptrdiff_t exponent = *p++ - '0';
+        if (is_digit(*p)) exponent = exponent * 10 + (*p++ - '0');
+        if (is_digit(*p)) return false;
+        power += down ? exponent : -exponent;
+    }
+    if (p >= end_ || count > 19 || power < 0 || power > 27) return false;
+    if (digits <= (std::uint64_t{1} << 53) && power <= 22) {
+        // Both are exact doubles: one rounding is made, as it should be.
+        value = static_cast<double>(digits) / detail::kPowersOfTen[power];
+    } else {
+#if LDBL_MANT_DIG == 64
+        // Both are exact in 64 bits, so the quotient is rounded once to 64 bits. Rounding it
+        // again to 53 can only go wrong where it stands exactly between two doubles.
+        const long double quotient =
+            static_cast<long double>(digits) / detail::kLongPowersOfTen[power];
+        std::uint64_t significand;
+        __builtin_memcpy(&significand, &quotient, sizeof significand);
+        if ((significand & 0x7ff) == 0x400) return false;
+        value = static_cast<double>(quotient);
+#else
+        return false;
+#endif
+    }
+    if (negative) value = -value;
+    p_ = p;
+    return true;
+}
 
 }  // namespace lvdet::json

@@ -23,6 +23,7 @@ struct Cells {
     std::vector<std::int32_t> category;       // [cells]
     std::vector<std::int32_t> image;          // [cells]
     std::vector<std::uint8_t> not_exhaustive; // [cells]
+    std::size_t categories = 0;
 
     std::size_t size() const { return category.size(); }
     // The cell of a pair, or -1.
@@ -40,8 +41,13 @@ struct Cells {
 Cells make_cells(const Truth& truth, const Found& found) {
     const Grouping by_image = group_rows(truth.image, truth.images, truth.rows);
     Grouping found_by_image;
-    if (!truth.negative) found_by_image = group_rows(found.image, truth.images, found.rows);
+    if (!truth.negative) {
+        std::vector<std::int32_t> image(found.rows);
+        for (std::size_t i = 0; i < found.rows; ++i) image[i] = found.image_rows[found.image[i]];
+        found_by_image = group_rows(image.data(), truth.images, found.rows);
+    }
     Cells cells;
+    cells.categories = truth.categories;
     cells.image_offsets.push_back(0);
     std::vector<std::int32_t> here;
     std::vector<std::int32_t> last_seen(truth.categories, -1);
@@ -60,7 +66,7 @@ Cells make_cells(const Truth& truth, const Found& found) {
                 add(truth.negative.items[k]);
         } else {
             for (auto k = found_by_image.offsets[image]; k < found_by_image.offsets[image + 1]; ++k)
-                add(found.category[found_by_image.rows[index(k)]]);
+                add(found.category_rows[found.category[found_by_image.rows[index(k)]]]);
         }
         std::sort(here.begin(), here.end());
         cells.category.insert(cells.category.end(), here.begin(), here.end());
@@ -84,11 +90,29 @@ Cells make_cells(const Truth& truth, const Found& found) {
 Grouping rank_in_cells(const Cells& cells, const Found& found, int threads) {
     std::vector<std::int32_t> cell(found.rows);
     parallel_for((found.rows + kBlock - 1) / kBlock, threads, [&](std::size_t block) {
+        // The cells of one image by class, filled anew when the image changes: in most files a
+        // few hundred rows in a row are of the same image.
+        std::vector<std::int32_t> of_class(cells.categories, -1);
+        std::int64_t first = 0, last = 0;
+        std::int32_t current = -1;
         const std::size_t end = std::min(found.rows, (block + 1) * kBlock);
-        for (std::size_t i = block * kBlock; i < end; ++i)
-            cell[i] = found.image[i] < 0 || found.category[i] < 0
-                          ? -1
-                          : cells.find(found.image[i], found.category[i]);
+        for (std::size_t i = block * kBlock; i < end; ++i) {
+            const std::int32_t image = found.image_rows[found.image[i]];
+            const std::int32_t category = found.category_rows[found.category[i]];
+            if (image < 0 || category < 0) {
+                cell[i] = -1;
+                continue;
+            }
+            if (image != current) {
+                for (auto c = first; c < last; ++c) of_class[index(cells.category[index(c)])] = -1;
+                first = cells.image_offsets[index(image)];
+                last = cells.image_offsets[index(image) + 1];
+                for (auto c = first; c < last; ++c)
+                    of_class[index(cells.category[index(c)])] = static_cast<std::int32_t>(c);
+                current = image;
+            }
+            cell[i] = of_class[index(category)];
+        }
     });
     Grouping ranked = group_rows(cell.data(), cells.size(), found.rows);
     parallel_for((cells.size() + 1023) / 1024, threads, [&](std::size_t block) {
@@ -140,41 +164,47 @@ class CellMatcher {
         : truth_(truth),
           found_(found),
           settings_(settings),
+          bytes_((settings.thresholds.size() + 7) / 8),
           lowest_(std::numeric_limits<double>::infinity()) {
         for (const double t : settings.thresholds) lowest_ = std::min(lowest_, capped(t));
     }
 
-    // Fills rows of `matched` and `ignored` at place[k] for the k-th of the cell's detections.
+    // Fills the outcomes at place[k] for the k-th of the cell's detections.
     void run(std::int32_t image, bool not_exhaustive, const std::int32_t* truth_rows,
              std::size_t truths, const std::int32_t* found_rows, std::size_t founds,
-             const std::int32_t* place, Matched& out, std::size_t bytes) {
+             const std::int32_t* place, Matched& out) {
         const std::size_t areas = settings_.area_low.size();
         measure(image, truth_rows, truths, found_rows, founds);
-        plain_done_ = false;
+        for (std::size_t d = 0; d < founds; ++d) {
+            if (candidate_[d] >= 0) continue;
+            std::uint8_t* row = outcome(out, place[d]);
+            for (std::size_t area = 0; area < areas; ++area, row += 2 * bytes_)
+                if (not_exhaustive || outside(d, area)) set_all(row + bytes_);
+        }
+        if (candidates_ == 0) return;
+        bool plain_done = false;
         for (std::size_t area = 0; area < areas; ++area) {
-            const double low = settings_.area_low[area], high = settings_.area_high[area];
             truth_ignored_.resize(truths);
             std::size_t ignored_count = 0;
             for (std::size_t g = 0; g < truths; ++g) {
                 const double size = truth_.area[truth_rows[g]];
-                truth_ignored_[g] = truth_.ignore[truth_rows[g]] || size < low || size > high;
+                truth_ignored_[g] = truth_.ignore[truth_rows[g]] ||
+                                    size < settings_.area_low[area] ||
+                                    size > settings_.area_high[area];
                 ignored_count += truth_ignored_[g];
             }
+            // Where all or none are ignored, the matching is the same.
             const bool mixed = ignored_count != 0 && ignored_count != truths;
-            const std::vector<std::int32_t>* partner = &plain_;
             if (mixed) {
-                assign(truth_rows, truths, founds, true, mixed_);
-                partner = &mixed_;
-            } else if (!plain_done_) {
-                assign(truth_rows, truths, founds, false, plain_);
-                plain_done_ = true;
+                assign(truth_rows, truths, true, mixed_);
+            } else if (!plain_done) {
+                assign(truth_rows, truths, false, plain_);
+                plain_done = true;
             }
-            for (std::size_t d = 0; d < founds; ++d) {
-                const bool outside = not_exhaustive || found_area_[d] < low ||
-                                     found_area_[d] > high || dropped(d);
-                write(*partner, d, outside, truth_rows,
-                      (index(place[d]) * areas + area) * bytes, out);
-            }
+            for (std::size_t d = 0; d < founds; ++d)
+                if (candidate_[d] >= 0)
+                    write(mixed ? mixed_ : plain_, d, not_exhaustive || outside(d, area),
+                          truth_rows, outcome(out, place[d]) + area * 2 * bytes_);
         }
     }
 
@@ -183,17 +213,25 @@ class CellMatcher {
     bool dropped(std::size_t d) const {
         return settings_.drop_empty && !(found_area_[d] > 0);
     }
-
-    void write(const std::vector<std::int32_t>& partner, std::size_t d, bool outside,
-               const std::int32_t* truth_rows, std::size_t at, Matched& out) const {
+    // An unmatched detection does not count in this range of area.
+    bool outside(std::size_t d, std::size_t area) const {
+        return found_area_[d] < settings_.area_low[area] ||
+               found_area_[d] > settings_.area_high[area] || dropped(d);
+    }
+    std::uint8_t* outcome(Matched& out, std::int32_t place) const {
+        return out.outcomes.data() + index(place) * settings_.area_low.size() * 2 * bytes_;
+    }
+    void set_all(std::uint8_t* bits) const {
         const std::size_t thresholds = settings_.thresholds.size();
-        if (candidate_[d] < 0) {
-            if (!outside) return;
-            for (std::size_t t = 0; t < thresholds; t += 8)
-                out.ignored[at + t / 8] =
-                    static_cast<std::uint8_t>(thresholds - t >= 8 ? 255 : (1 << (thresholds - t)) - 1);
-            return;
-        }
+        for (std::size_t t = 0; t < thresholds; t += 8)
+            bits[t / 8] =
+                static_cast<std::uint8_t>(thresholds - t >= 8 ? 255 : (1 << (thresholds - t)) - 1);
+    }
+
+    // The outcome of a candidate in one range of area.
+    void write(const std::vector<std::int32_t>& partner, std::size_t d, bool is_outside,
+               const std::int32_t* truth_rows, std::uint8_t* bits) const {
+        const std::size_t thresholds = settings_.thresholds.size();
         for (std::size_t t = 0; t < thresholds; ++t) {
             const std::int32_t g = partner[index(candidate_[d]) * thresholds + t];
             const auto bit = static_cast<std::uint8_t>(1u << (t % 8));
@@ -202,9 +240,9 @@ class CellMatcher {
                 is_ignored = truth_ignored_[index(g)];
                 if (truth_.reads_unmatched[truth_rows[g]]) is_matched = false;
             }
-            if (!is_matched && outside) is_ignored = true;
-            if (is_matched) out.matched[at + t / 8] |= bit;
-            if (is_ignored) out.ignored[at + t / 8] |= bit;
+            if (!is_matched && is_outside) is_ignored = true;
+            if (is_matched) bits[t / 8] |= bit;
+            if (is_ignored) bits[bytes_ + t / 8] |= bit;
         }
     }
 
@@ -213,7 +251,8 @@ class CellMatcher {
                  const std::int32_t* found_rows, std::size_t founds) {
         found_area_.resize(founds);
         candidate_.assign(founds, -1);
-        overlap_.clear();
+        near_.clear();
+        near_end_.assign(1, 0);
         candidates_ = 0;
         const bool boxes = settings_.overlap == Overlap::bbox;
         if (!boxes || !settings_.area_from_box)
@@ -225,17 +264,14 @@ class CellMatcher {
             else
                 found_area_[d] = static_cast<double>(found_shapes_[d].area);
             if (dropped(d)) continue;
-            bool any = false;
-            const std::size_t start = overlap_.size();
+            const std::size_t before = near_.size();
             for (std::size_t g = 0; g < truths; ++g) {
                 const double value = overlap(d, box, g, truth_rows[g]);
-                any |= value >= lowest_;
-                overlap_.push_back(value);
+                if (value >= lowest_) near_.push_back({value, static_cast<std::int32_t>(g)});
             }
-            if (any)
-                candidate_[d] = static_cast<std::int32_t>(candidates_++);
-            else
-                overlap_.resize(start);
+            if (near_.size() == before) continue;
+            candidate_[d] = static_cast<std::int32_t>(candidates_++);
+            near_end_.push_back(near_.size());
         }
     }
 
@@ -288,52 +324,64 @@ class CellMatcher {
 
     // The matching itself: for each candidate, best first, and each threshold, the ground truth
     // of highest overlap that is still free; the later one among equals. Where some are ignored,
-    // those come last, and are not looked at once another has matched.
-    void assign(const std::int32_t* truth_rows, std::size_t truths, std::size_t founds, bool mixed,
+    // those are looked at only if no other matches.
+    void assign(const std::int32_t* truth_rows, std::size_t truths, bool mixed,
                 std::vector<std::int32_t>& partner) {
         const std::size_t thresholds = settings_.thresholds.size();
         partner.assign(candidates_ * thresholds, -1);
-        if (candidates_ == 0) return;
-        order_.resize(truths);
-        std::iota(order_.begin(), order_.end(), 0);
-        if (mixed)
-            std::stable_partition(order_.begin(), order_.end(),
-                                  [&](std::int32_t g) { return !truth_ignored_[index(g)]; });
         taken_.assign(truths * thresholds, 0);
-        for (std::size_t d = 0; d < founds; ++d) {
-            if (candidate_[d] < 0) continue;
-            const double* row = overlap_.data() + index(candidate_[d]) * truths;
+        for (std::size_t c = 0; c < candidates_; ++c)
             for (std::size_t t = 0; t < thresholds; ++t) {
-                double best = capped(settings_.thresholds[t]);
-                std::int32_t match = -1;
-                for (const std::int32_t g : order_) {
-                    if (taken_[index(g) * thresholds + t]) continue;
-                    if (mixed && match >= 0 && !truth_ignored_[index(match)] &&
-                        truth_ignored_[index(g)])
-                        break;
-                    if (row[g] < best) continue;
-                    best = row[g];
-                    match = g;
-                }
-                if (match < 0) continue;
-                partner[index(candidate_[d]) * thresholds + t] = match;
+                const std::int32_t g = mixed ? mixed_choice(c, t) : choice(c, t, [](auto) {
+                    return true;
+                });
+                if (g < 0) continue;
+                partner[c * thresholds + t] = g;
                 // A crowd takes any number.
-                if (!truth_.crowd[truth_rows[match]]) taken_[index(match) * thresholds + t] = 1;
+                if (!truth_.crowd[truth_rows[g]]) taken_[index(g) * thresholds + t] = 1;
             }
-        }
     }
+    std::int32_t mixed_choice(std::size_t c, std::size_t t) const {
+        const std::int32_t g =
+            choice(c, t, [&](std::int32_t near) { return !truth_ignored_[index(near)]; });
+        if (g >= 0) return g;
+        return choice(c, t, [&](std::int32_t near) { return truth_ignored_[index(near)]; });
+    }
+    template <class Allowed>
+    std::int32_t choice(std::size_t c, std::size_t t, Allowed&& allowed) const {
+        const std::size_t thresholds = settings_.thresholds.size();
+        double best = capped(settings_.thresholds[t]);
+        std::int32_t match = -1;
+        for (std::size_t k = near_end_[c]; k < near_end_[c + 1]; ++k) {
+            const Near& near = near_[k];
+            if (near.overlap < best || taken_[index(near.truth) * thresholds + t] ||
+                !allowed(near.truth))
+                continue;
+            best = near.overlap;
+            match = near.truth;
+        }
+        return match;
+    }
+
+    // A ground truth that a candidate could match.
+    struct Near {
+        double overlap;
+        std::int32_t truth;
+    };
 
     const Truth& truth_;
     const Found& found_;
     const Settings& settings_;
+    std::size_t bytes_;
     double lowest_;
     std::int64_t height_ = 0, width_ = 0, reach_ = 0;
-    std::vector<double> found_area_, overlap_;
-    std::vector<std::int32_t> candidate_;  // row of a detection in overlap_, or -1
+    std::vector<double> found_area_;
+    std::vector<std::int32_t> candidate_;  // number among those that could match, or -1
     std::size_t candidates_ = 0;
+    std::vector<Near> near_;              // by candidate, then in order of the ground truth
+    std::vector<std::size_t> near_end_;   // [candidates + 1]
     std::vector<std::uint8_t> truth_ignored_, taken_;
-    std::vector<std::int32_t> order_, plain_, mixed_;
-    bool plain_done_ = false;
+    std::vector<std::int32_t> plain_, mixed_;  // [candidates, thresholds] partner, or -1
     std::vector<Shape> found_shapes_, truth_shapes_, truth_edges_;
     mutable Shape edge_;
     mutable std::int64_t edge_of_ = -1;
@@ -375,8 +423,7 @@ Matched match(const Truth& truth, const Found& found, const Settings& settings) 
         out.detection[index(place[p])] = ranked.rows[p];
         out.position[index(place[p])] = static_cast<std::int32_t>(p);
     }
-    out.matched.assign(rows * settings.area_low.size() * bytes, 0);
-    out.ignored.assign(out.matched.size(), 0);
+    out.outcomes.assign(rows * settings.area_low.size() * 2 * bytes, 0);
     out.truth = count_truth(truth, settings);
 
     std::vector<std::int32_t> truth_cell(truth.rows);
@@ -394,7 +441,7 @@ Matched match(const Truth& truth, const Found& found, const Settings& settings) 
                         truth_by_cell.rows.data() + first_truth,
                         index(truth_by_cell.offsets[c + 1]) - first_truth,
                         ranked.rows.data() + first, index(ranked.offsets[c + 1]) - first,
-                        place.data() + first, out, bytes);
+                        place.data() + first, out);
         }
     });
     return out;

@@ -7,6 +7,7 @@
 #include <exception>
 #include <mutex>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 namespace lvdet {
@@ -14,6 +15,7 @@ namespace lvdet {
 // Calls body(task) for every task in [0, tasks), on up to `threads` threads. Tasks are handed
 // out one by one, so uneven ones balance; each must write only its own outputs, which makes the
 // result independent of the number of threads. The first exception thrown is rethrown here.
+// A body that takes (task, worker) is told which of the threads it runs on, from 0.
 template <class Body>
 void parallel_for(std::size_t tasks, int threads, Body&& body) {
     const std::size_t workers =
@@ -21,9 +23,14 @@ void parallel_for(std::size_t tasks, int threads, Body&& body) {
     std::atomic<std::size_t> next{0};
     std::exception_ptr failure;
     std::mutex guard;
-    auto work = [&] {
+    auto work = [&](std::size_t worker) {
         try {
-            for (std::size_t task; (task = next.fetch_add(1)) < tasks;) body(task);
+            for (std::size_t task; (task = next.fetch_add(1)) < tasks;) {
+                if constexpr (std::is_invocable_v<Body, std::size_t, std::size_t>)
+                    body(task, worker);
+                else
+                    body(task);
+            }
         } catch (...) {
             next = tasks;
             std::lock_guard lock(guard);
@@ -31,8 +38,8 @@ void parallel_for(std::size_t tasks, int threads, Body&& body) {
         }
     };
     std::vector<std::thread> others;
-    for (std::size_t i = 1; i < workers; ++i) others.emplace_back(work);
-    work();
+    for (std::size_t i = 1; i < workers; ++i) others.emplace_back(work, i);
+    work(0);
     for (auto& thread : others) thread.join();
     if (failure) std::rethrow_exception(failure);
 }

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstring>
+#include <cmath>
+#include <limits>
 #include <utility>
 
 #include "parallel.hpp"
@@ -25,43 +26,103 @@ struct Scored {
 
 void keep_top(const std::int32_t* group, std::size_t groups, const double* score, std::size_t rows,
               std::int64_t limit, std::uint8_t* keep, int threads) {
+    const auto parts = static_cast<std::size_t>(std::max(threads, 1));
+    const auto each = [&](std::size_t part, auto&& visit) {
+        for (std::size_t i = rows * part / parts; i < rows * (part + 1) / parts; ++i)
+            if (keep[i] && group[i] >= 0) visit(i, static_cast<std::size_t>(group[i]));
+    };
+    struct Range {
+        std::int64_t count = 0;
+        double low = std::numeric_limits<double>::infinity();
+        double high = -std::numeric_limits<double>::infinity();
+        void add(const Range& other) {
+            count += other.count;
+            low = std::min(low, other.low);
+            high = std::max(high, other.high);
+        }
+    };
+    std::vector<std::vector<Range>> ranges(parts);
+    parallel_for(parts, threads, [&](std::size_t part) {
+        ranges[part].resize(groups);
+        each(part, [&](std::size_t i, std::size_t g) {
+            ranges[part][g].add({1, score[i], score[i]});
+        });
+    });
+
+    // Each group over its limit gets a histogram of its scores, highest first: all buckets
+    // before the one that holds the last to be kept stay, all after it go, and only that one is
+    // sorted. The bucket of a score never rises as the score does, so this is exact. The other
+    // groups share the last slot, whose rows all stay; so no row needs a branch.
+    struct Cut {
+        double high = 0.0, scale = 0.0;
+        std::int64_t bucket = 0, left = 0;  // the bucket with the last kept, and how many of it
+    };
+    std::vector<std::int32_t> slot(groups, -1);
+    std::vector<Cut> cuts;
+    for (std::size_t g = 0; g < groups; ++g) {
+        Range range;
+        for (const auto& part : ranges) range.add(part[g]);
+        if (range.count <= limit) continue;
+        slot[g] = static_cast<std::int32_t>(cuts.size());
+        cuts.push_back({range.high, 1.0 / (range.high - range.low), 0, limit});
+    }
+    if (cuts.empty()) return;
+    const auto buckets = std::clamp<std::int64_t>(
+        (std::int64_t{1} << 20) / static_cast<std::int64_t>(cuts.size()), 16, 1024);
+    for (Cut& cut : cuts) {
+        cut.scale *= static_cast<double>(buckets);
+        if (!std::isfinite(cut.scale)) cut.scale = 0.0;
+    }
+    for (std::int32_t& place : slot)
+        if (place < 0) place = static_cast<std::int32_t>(cuts.size());
+    cuts.push_back({0.0, 0.0, buckets, 0});
+    const auto bucket_of = [&](const Cut& cut, double value) {
+        return std::min(buckets - 1, static_cast<std::int64_t>((cut.high - value) * cut.scale));
+    };
+    std::vector<std::vector<std::int32_t>> histograms(parts);
+    parallel_for(parts, threads, [&](std::size_t part) {
+        auto& histogram = histograms[part];
+        histogram.assign(cuts.size() * static_cast<std::size_t>(buckets), 0);
+        each(part, [&](std::size_t i, std::size_t g) {
+            ++histogram[static_cast<std::size_t>(
+                slot[g] * buckets + bucket_of(cuts[static_cast<std::size_t>(slot[g])], score[i]))];
+        });
+    });
+    for (std::size_t s = 0; s + 1 < cuts.size(); ++s)
+        for (;; ++cuts[s].bucket) {
+            std::int64_t here = 0;
+            for (const auto& histogram : histograms)
+                here += histogram[s * static_cast<std::size_t>(buckets) +
+                                  static_cast<std::size_t>(cuts[s].bucket)];
+            if (here > cuts[s].left) break;
+            cuts[s].left -= here;
+        }
+    std::vector<std::vector<std::pair<std::int32_t, Scored>>> edges(parts);
+    parallel_for(parts, threads, [&](std::size_t part) {
+        each(part, [&](std::size_t i, std::size_t g) {
+            const Cut& cut = cuts[static_cast<std::size_t>(slot[g])];
+            const std::int64_t bucket = bucket_of(cut, score[i]);
+            keep[i] = bucket <= cut.bucket;
+            if (bucket == cut.bucket)
+                edges[part].push_back({slot[g], {score[i], static_cast<std::int32_t>(i)}});
+        });
+    });
+    std::vector<std::vector<Scored>> edge(cuts.size());
+    for (const auto& part : edges)
+        for (const auto& [s, entry] : part) edge[static_cast<std::size_t>(s)].push_back(entry);
+    for (std::size_t s = 0; s + 1 < cuts.size(); ++s) {
+        const auto last = edge[s].begin() + cuts[s].left;
+        std::nth_element(edge[s].begin(), last, edge[s].end());
+        for (auto it = last; it != edge[s].end(); ++it) keep[static_cast<std::size_t>(it->row)] = 0;
+    }
+}
+
+std::vector<std::int64_t> count_rows(const std::int32_t* group, std::size_t groups,
+                                     std::size_t rows) {
     std::vector<std::int64_t> count(groups, 0);
     for (std::size_t i = 0; i < rows; ++i)
-        if (keep[i] && group[i] >= 0) ++count[static_cast<std::size_t>(group[i])];
-    // Only groups over the limit are gathered; each thread gathers and cuts its share of them.
-    std::vector<std::int32_t> over;
-    std::vector<std::int32_t> slot(groups, -1);
-    for (std::size_t g = 0; g < groups; ++g) {
-        if (count[g] <= limit) continue;
-        slot[g] = static_cast<std::int32_t>(over.size());
-        over.push_back(static_cast<std::int32_t>(g));
-    }
-    if (over.empty()) return;
-    const auto shares = static_cast<std::size_t>(std::max(threads, 1));
-    parallel_for(shares, threads, [&](std::size_t share) {
-        const std::size_t first = over.size() * share / shares;
-        const std::size_t last = over.size() * (share + 1) / shares;
-        if (first == last) return;
-        std::vector<std::size_t> place(last - first + 1, 0);
-        for (std::size_t s = first; s < last; ++s)
-            place[s - first + 1] =
-                place[s - first] + static_cast<std::size_t>(count[static_cast<std::size_t>(over[s])]);
-        std::vector<Scored> gathered(place.back());
-        std::vector<std::size_t> fill(place.begin(), place.end() - 1);
-        for (std::size_t i = 0; i < rows; ++i) {
-            if (!keep[i] || group[i] < 0) continue;
-            const auto s = static_cast<std::size_t>(slot[static_cast<std::size_t>(group[i])]);
-            if (s < first || s >= last) continue;  // also the -1 of groups within the limit
-            gathered[fill[s - first]++] = {score[i], static_cast<std::int32_t>(i)};
-        }
-        for (std::size_t s = 0; s + 1 < place.size(); ++s) {
-            const auto begin = gathered.begin() + static_cast<std::ptrdiff_t>(place[s]);
-            const auto end = gathered.begin() + static_cast<std::ptrdiff_t>(place[s + 1]);
-            std::nth_element(begin, begin + limit, end);
-            for (auto it = begin + limit; it != end; ++it)
-                keep[static_cast<std::size_t>(it->row)] = 0;
-        }
-    });
+        if (group[i] >= 0) ++count[static_cast<std::size_t>(group[i])];
+    return count;
 }
 
 void order_by_score(const double* score, std::size_t rows, std::int32_t* order) {

@@ -11,6 +11,10 @@ namespace lvdet {
 void keep_top(const std::int32_t* group, std::size_t groups, const double* score, std::size_t rows,
               std::int64_t limit, std::uint8_t* keep, int threads);
 
+// How many rows each group has.
+std::vector<std::int64_t> count_rows(const std::int32_t* group, std::size_t groups,
+                                     std::size_t rows);
+
 // The row numbers 0 .. rows-1 by falling score; equal scores stay in order.
 void order_by_score(const double* score, std::size_t rows, std::int32_t* order);
 

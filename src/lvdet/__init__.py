@@ -1,0 +1,90 @@
+"""lvdet: exact, fast evaluation of large-vocabulary object detectors.
+
+    gt = lvdet.read_ground_truth("lvis_v1_val.json")
+    dt = lvdet.read_detections("results.json")
+    result = lvdet.evaluate(gt, dt)
+    result["fixed"].AP, result["pool"].APr
+
+Names are loaded when first used, so that `import lvdet` costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lvdet.errors import InputError, LvdetError, OutputError
+    from lvdet.limit.budgets import PerClass, PerImage, PerImageClass
+    from lvdet.metrics.protocols import evaluate
+    from lvdet.metrics.result import Evaluation, ProtocolResult
+    from lvdet.read.annotations import read_ground_truth, write_ground_truth
+    from lvdet.read.check import check
+    from lvdet.read.detections import read_detections, write_detections
+    from lvdet.synth.simulate import simulate
+    from lvdet.tables.categories import Categories
+    from lvdet.tables.detections import Detections
+    from lvdet.tables.ground_truth import GroundTruth
+    from lvdet.tables.masks import Masks
+    from lvdet.tables.matches import Matches
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Categories",
+    "Detections",
+    "Evaluation",
+    "GroundTruth",
+    "InputError",
+    "LvdetError",
+    "Masks",
+    "Matches",
+    "OutputError",
+    "PerClass",
+    "PerImage",
+    "PerImageClass",
+    "ProtocolResult",
+    "__version__",
+    "check",
+    "evaluate",
+    "read_detections",
+    "read_ground_truth",
+    "simulate",
+    "write_detections",
+    "write_ground_truth",
+]
+
+_HOMES = {
+    "Categories": "lvdet.tables.categories",
+    "Detections": "lvdet.tables.detections",
+    "Evaluation": "lvdet.metrics.result",
+    "GroundTruth": "lvdet.tables.ground_truth",
+    "InputError": "lvdet.errors",
+    "LvdetError": "lvdet.errors",
+    "Masks": "lvdet.tables.masks",
+    "Matches": "lvdet.tables.matches",
+    "OutputError": "lvdet.errors",
+    "PerClass": "lvdet.limit.budgets",
+    "PerImage": "lvdet.limit.budgets",
+    "PerImageClass": "lvdet.limit.budgets",
+    "ProtocolResult": "lvdet.metrics.result",
+    "check": "lvdet.read.check",
+    "evaluate": "lvdet.metrics.protocols",
+    "read_detections": "lvdet.read.detections",
+    "read_ground_truth": "lvdet.read.annotations",
+    "simulate": "lvdet.synth.simulate",
+    "write_detections": "lvdet.read.detections",
+    "write_ground_truth": "lvdet.read.annotations",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'lvdet' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -56,8 +56,6 @@ def match(
     levels = _thresholds(thresholds)
     if exact_lvis and gt.federated:
         gt = without_empty(gt)
-    image = image_rows(gt, detections)
-    category = category_rows(gt, detections)
     area_from_box = detections.boxes_given if exact_lvis else iou == "bbox"
     masks = iou != "bbox" or not area_from_box
     out = _native.match(
@@ -74,8 +72,10 @@ def match(
         categories=len(gt.categories),
         negative=_columns(gt.negative),
         not_exhaustive=_columns(gt.not_exhaustive),
-        dt_image=_take(image, detections.image),
-        dt_category=_take(category, detections.category),
+        dt_image=detections.image,
+        dt_category=detections.category,
+        dt_image_rows=image_rows(gt, detections),
+        dt_category_rows=category_rows(gt, detections),
         dt_score=detections.score,
         dt_box=detections.box,
         dt_masks=detections.masks.columns if masks and detections.masks is not None else None,
@@ -136,16 +136,6 @@ def _thresholds(thresholds: Sequence[float] | None) -> np.ndarray[tuple[int], np
     if levels.ndim != 1 or not len(levels) or not ((levels > 0) & (levels <= 1)).all():
         raise InputError(f"IoU thresholds {levels.tolist()}, expected a list of numbers in (0, 1]")
     return levels
-
-
-def _take(
-    rows: np.ndarray[tuple[int], np.dtype[np.int32]],
-    index: np.ndarray[tuple[int], np.dtype[np.int32]],
-) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
-    """rows[index], without a copy where that is `index` itself."""
-    if np.array_equal(rows, np.arange(len(rows))):
-        return index
-    return rows[index]
 
 
 def _columns(

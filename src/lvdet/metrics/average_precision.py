@@ -32,8 +32,7 @@ def class_curves(
 ) -> Curves:
     """The curves of each class over the detections that `keep` ([N], None for all) leaves."""
     precision, recall, _ = _native.accumulate(
-        matches.matched,
-        matches.ignored,
+        matches.outcomes,
         len(matches.thresholds),
         None,
         matches.category_offsets,
@@ -52,8 +51,7 @@ def class_precision(
 ) -> NDArray[np.float64]:
     """[C, T, 101] precision at each recall over all areas, for plots; NaN where undefined."""
     _, _, points = _native.accumulate(
-        matches.matched,
-        matches.ignored,
+        matches.outcomes,
         len(matches.thresholds),
         None,
         matches.category_offsets,

@@ -45,8 +45,7 @@ def pooled_curves(
         rankings.append(order if member.all() else order[member[category]])
         truth.append(matches.truth[pool, 0].sum())
     precision, recall, _ = _native.accumulate(
-        matches.matched,
-        matches.ignored,
+        matches.outcomes,
         len(matches.thresholds),
         np.concatenate(rankings),
         np.concatenate([[0], np.cumsum([len(rows) for rows in rankings])]).astype(np.int64),

@@ -114,13 +114,25 @@ class Evaluation(Mapping[str, ProtocolResult]):
             "warnings": self.warnings,
         }
 
+    def title(self) -> str:
+        """What was evaluated, in a line."""
+        counts = self.inputs
+        return (
+            f"{self.iou}: {counts['detection_count']:,} detections on {counts['images']:,} images, "
+            f"{counts['classes']:,} classes"
+        )
+
     def table(self) -> list[list[str]]:
-        """The table people read: a header, then a row a protocol, metrics in percent."""
-        columns = dict.fromkeys(key for result in self.values() for key in result)
-        rows = [["protocol", "budget", *columns]]
-        for name, result in self.items():
-            cells = [percent(result.metrics.get(key)) for key in columns]
-            rows.append([f"AP-{name.capitalize()}", result.budget, *cells])
+        """The table people read, in percent: protocols, their budgets, then a row a metric."""
+        results = self.protocols.values()
+        rows = [
+            ["", *(f"AP-{result.name.capitalize()}" for result in results)],
+            ["", *(result.budget for result in results)],
+        ]
+        for key in dict.fromkeys(key for result in results for key in result):
+            values = [result.metrics.get(key) for result in results]
+            if any(value is not None and not np.isnan(value) for value in values):
+                rows.append([key, *(percent(value) for value in values)])
         return rows
 
     def __str__(self) -> str:
@@ -128,12 +140,12 @@ class Evaluation(Mapping[str, ProtocolResult]):
         widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
         lines = [
             "  ".join(
-                cell.ljust(width) if place < 2 else cell.rjust(width)
+                cell.rjust(width) if place else cell.ljust(width)
                 for place, (cell, width) in enumerate(zip(row, widths, strict=True))
             ).rstrip()
             for row in rows
         ]
-        return "\n".join(lines + [f"warning: {text}" for text in self.warnings])
+        return "\n".join([self.title(), *lines])
 
 
 def percent(value: float | None) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from lvdet import _native
 from lvdet.errors import InputError
 from lvdet.tables.detections import Detections
 from lvdet.tables.ground_truth import GroundTruth
@@ -20,7 +21,7 @@ CUT_LEAST = 10
 def image_cut(detections: Detections) -> tuple[int, int] | None:
     """The number of detections an image at which the file was evidently cut, and how many
     images have exactly that many; None where nothing speaks for a cut."""
-    counts = np.bincount(detections.image, minlength=len(detections.image_ids))
+    counts = _native.count_rows(detections.image, len(detections.image_ids))
     if not len(counts):
         return None
     most = int(counts.max())

@@ -16,7 +16,7 @@ from lvdet.read.files import Progress, expand
 from lvdet.read.records import from_columns, from_records, load_npz
 from lvdet.tables.detections import Detections
 from lvdet.tables.masks import Masks
-from lvdet.tables.problems import Problem, detection_problems, require
+from lvdet.tables.problems import Problem, require
 
 
 def read_detections(
@@ -43,7 +43,6 @@ def read_detections(
         detections = _read_files(files, "detections", masks, threads, progress)
     else:
         detections = from_records(source)
-    require(detection_problems(detections))
     return detections
 
 
@@ -61,8 +60,6 @@ def load_detections(
         problems += found
         if table is not None:
             tables.append(table)
-            if not found:
-                problems += detection_problems(table)
     return tables, problems
 
 
@@ -95,8 +92,6 @@ def _read_files(
         tables.append(table)
     if len(tables) == 1:
         return tables[0]
-    for table in tables:
-        require(detection_problems(table))
     return _concatenate(tables, name)
 
 
@@ -107,7 +102,7 @@ def _load(
     if ending in (".parquet", ".pq"):
         from lvdet.read.parquet import load_parquet
 
-        return load_parquet(path, masks=masks, progress=progress)
+        return load_parquet(path, masks=masks, threads=threads, progress=progress)
     if ending == ".npz":
         return load_npz(path), []
     return load_json(path, masks=masks, threads=threads, progress=progress)

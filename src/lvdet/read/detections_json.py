@@ -9,7 +9,7 @@ from lvdet import _native
 from lvdet.read.files import CHUNK, Progress, open_plain, run_reader, write_whole
 from lvdet.tables.detections import Detections
 from lvdet.tables.masks import Masks
-from lvdet.tables.problems import Problem
+from lvdet.tables.problems import Problem, detection_problems
 from lvdet.threads import thread_count
 
 #: Rows formatted at a time when writing.
@@ -56,6 +56,8 @@ def load_json(
         boxes_given=columns["rows_without_box"] == 0,
         source=source,
     )
+    if not columns["usable"]:
+        problems += detection_problems(detections)
     return detections, problems
 
 

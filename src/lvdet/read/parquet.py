@@ -8,6 +8,7 @@ there are any, in mask (bytes), mask_kind, mask_height and mask_width as in
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -20,33 +21,40 @@ from lvdet.read.files import Progress, write_whole
 from lvdet.read.records import masks_from_segmentations
 from lvdet.tables.detections import Detections, masks_to_boxes
 from lvdet.tables.masks import Masks
-from lvdet.tables.problems import Problem
+from lvdet.tables.problems import Problem, detection_problems
+from lvdet.threads import thread_count
 
-#: Rows decoded at a time.
+#: Rows of a row group when writing, and decoded at a time when reading.
 BATCH = 1 << 18
 _BOX = ("x", "y", "w", "h")
 _MASK = ("mask", "mask_kind", "mask_height", "mask_width")
 
 
 def load_parquet(
-    path: Path, *, masks: bool, progress: Progress | None
+    path: Path, *, masks: bool, threads: int | None, progress: Progress | None
 ) -> tuple[Detections | None, list[Problem]]:
-    """The detections, read batch by batch into columns of the final size."""
+    """The detections, row groups read side by side into columns of the final size."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     source = str(path)
     try:
-        with pq.ParquetFile(path, memory_map=False, pre_buffer=False) as file:
-            return _read(file, source, masks, progress), []
+        with pq.ParquetFile(path, pre_buffer=False) as file:
+            table = _read(file, path, masks, threads, progress)
     except pa.ArrowException as error:
         text = str(error).splitlines()[0]
         raise InputError(f"{source}: not a Parquet file that can be read: {text}") from None
     except OSError as error:
         raise InputError(f"{source}: {error.strerror or error}") from None
+    return table, list(detection_problems(table))
 
 
-def _read(file: Any, source: str, masks: bool, progress: Progress | None) -> Detections:
+def _read(
+    file: Any, path: Path, masks: bool, threads: int | None, progress: Progress | None
+) -> Detections:
+    import pyarrow.parquet as pq
+
+    source = str(path)
     names = set(file.schema_arrow.names)
     for name in ("image_id", "category_id", "score"):
         if name not in names:
@@ -59,44 +67,49 @@ def _read(file: Any, source: str, masks: bool, progress: Progress | None) -> Det
         raise InputError(f"{source}: there are neither x, y, w, h nor bbox nor masks")
     if not masks and box_columns:
         mask_columns = []
-    total = file.metadata.num_rows
-    image = _Ids(total)
-    category = _Ids(total)
+    columns = ["image_id", "category_id", "score", *box_columns, *mask_columns]
+    sizes = [file.metadata.row_group(g).num_rows for g in range(file.num_row_groups)]
+    starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64).tolist()
+    total = starts[-1]
+    image, category = _Ids(total), _Ids(total)
     score = np.empty(total)
     box = np.empty((total, 4)) if box_columns else None
-    parts: list[Masks] = []
-    at = 0
-    columns = ["image_id", "category_id", "score", *box_columns, *mask_columns]
-    for batch in file.iter_batches(BATCH, columns=columns):
-        end = at + batch.num_rows
-        for name in columns[:3] + [name for name in box_columns if name != "bbox"]:
-            if batch.column(name).null_count:
-                raise InputError(f"{source}, rows {at:,} to {end:,}: column {name!r} has nulls")
-        image.add(at, _numbers(batch, "image_id", source))
-        category.add(at, _numbers(batch, "category_id", source))
-        score[at:end] = _numbers(batch, "score", source)
-        if box is not None:
-            _fill_boxes(batch, box_columns, box[at:end], source, at)
-        if mask_columns:
-            parts.append(_masks(batch, mask_columns, source, at))
-        at = end
-        if progress is not None:
-            progress(at, total)
-    table = Masks.concatenate(parts) if parts else None
-    if table is not None and not (table.kind != 0).any():
+    parts: dict[int, Masks] = {}
+
+    def read_group(group: int) -> int:
+        """Decodes one row group into its place."""
+        with pq.ParquetFile(path, pre_buffer=False) as own:
+            at = starts[group]
+            for batch in own.iter_batches(BATCH, row_groups=[group], columns=columns,
+                                          use_threads=False):
+                end = at + batch.num_rows
+                image.add(at, _numbers(batch, "image_id", source, at))
+                category.add(at, _numbers(batch, "category_id", source, at))
+                score[at:end] = _numbers(batch, "score", source, at)
+                if box is not None:
+                    _fill_boxes(batch, box_columns, box[at:end], source, at)
+                if mask_columns:
+                    parts[at] = _masks(batch, mask_columns, source, at)
+                at = end
+        return group
+
+    with ThreadPoolExecutor(thread_count(threads)) as pool:
+        for group in pool.map(read_group, range(len(sizes))):
+            if progress is not None:
+                progress(starts[group + 1], total)
+    table = Masks.concatenate([parts[at] for at in sorted(parts)]) if parts else None
+    if table is not None and not table.kind.any():
         table = None
     if box is None:
-        if table is None:
-            box = np.zeros((total, 4))
-        else:
-            box = masks_to_boxes(table)
+        box = np.zeros((total, 4)) if table is None else masks_to_boxes(table)
+    image_ids, category_ids = image.finish(), category.finish()
     return Detections(
         image.rows,
         category.rows,
         score,
         box,
-        image.distinct(),
-        category.distinct(),
+        image_ids,
+        category_ids,
         table,
         boxes_given=bool(box_columns),
         source=source,
@@ -104,23 +117,38 @@ def _read(file: Any, source: str, masks: bool, progress: Progress | None) -> Det
 
 
 class _Ids:
-    """Ids batch by batch, as rows of the distinct ids by first appearance."""
+    """Ids batch by batch in any order, as places among the distinct ids by first appearance."""
 
     def __init__(self, total: int) -> None:
         self.rows = np.empty(total, dtype=np.int32)
-        self._known: dict[int, int] = {}
+        self._batches: dict[int, tuple[int, NDArray[np.int64]]] = {}
 
     def add(self, at: int, ids: NDArray[Any]) -> None:
         distinct, rows = _native.encode_ids(np.ascontiguousarray(ids, dtype=np.int64))
-        renamed = [self._known.setdefault(value, len(self._known)) for value in distinct.tolist()]
-        np.take(np.array(renamed, dtype=np.int32), rows, out=self.rows[at : at + len(rows)])
+        self.rows[at : at + len(rows)] = rows
+        self._batches[at] = at + len(rows), distinct
 
-    def distinct(self) -> NDArray[np.int64]:
-        return np.array(list(self._known), dtype=np.int64)
+    def finish(self) -> NDArray[np.int64]:
+        """Brings the batches' numbering together; returns the distinct ids."""
+        known: dict[int, int] = {}
+        for at in sorted(self._batches):
+            end, distinct = self._batches[at]
+            renamed = np.array(
+                [known.setdefault(value, len(known)) for value in distinct.tolist()],
+                dtype=np.int32,
+            )
+            part = self.rows[at:end]
+            np.take(renamed, part, out=part, mode="clip")
+        return np.array(list(known), dtype=np.int64)
 
 
-def _numbers(batch: Any, name: str, source: str) -> NDArray[Any]:
-    values = batch.column(name).to_numpy(zero_copy_only=False)
+def _numbers(batch: Any, name: str, source: str, at: int) -> NDArray[Any]:
+    column = batch.column(name)
+    if column.null_count:
+        raise InputError(
+            f"{source}, rows {at:,} to {at + batch.num_rows:,}: column {name!r} has nulls"
+        )
+    values = column.to_numpy(zero_copy_only=False)
     if values.dtype.kind not in ("iu" if name.endswith("_id") else "iuf"):
         raise InputError(
             f"{source}: column {name!r} is of {values.dtype}, expected "
@@ -134,7 +162,7 @@ def _fill_boxes(
 ) -> None:
     if columns != ["bbox"]:
         for place, name in enumerate(columns):
-            box[:, place] = _numbers(batch, name, source)
+            box[:, place] = _numbers(batch, name, source, at)
         return
     column = batch.column("bbox")
     lengths = np.array(column.value_lengths().fill_null(0))
@@ -161,9 +189,9 @@ def _masks(batch: Any, columns: list[str], source: str, at: int) -> Masks:
     return Masks(
         content[offsets[0] : offsets[-1]].copy(),
         offsets - offsets[0],
-        _numbers(batch, "mask_kind", source).astype(np.uint8),
-        _numbers(batch, "mask_height", source).astype(np.int32),
-        _numbers(batch, "mask_width", source).astype(np.int32),
+        _numbers(batch, "mask_kind", source, at).astype(np.uint8),
+        _numbers(batch, "mask_height", source, at).astype(np.int32),
+        _numbers(batch, "mask_width", source, at).astype(np.int32),
     )
 
 
@@ -190,7 +218,6 @@ def write_parquet(detections: Detections, path: str | os.PathLike[str]) -> None:
             file,
             schema,
             compression="lz4",
-            use_dictionary=["image_id", "category_id"],
             write_statistics=False,
         ) as writer,
     ):

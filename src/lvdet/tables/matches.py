@@ -20,9 +20,9 @@ class Matches:
     position:  [K] int32, place of the row when ordered by image, class and rank: the order
                among equal scores where classes are ranked together
     category_offsets: [C + 1] int64, where each class's rows begin
-    matched, ignored: [K, A, B] uint8, bit t % 8 of byte t // 8 for IoU threshold t: matched
-               with a ground truth; not to be counted. Right is matched and not ignored, wrong
-               is neither.
+    outcomes:  [K, A, 2, B] uint8, bit t % 8 of byte t // 8 for IoU threshold t: first,
+               matched with a ground truth; second, not to be counted. Right is matched and not
+               ignored, wrong is neither.
     truth:     [C, A] int64, ground truth to be found
     thresholds: [T] float64, IoU thresholds
     areas:     names of the A area ranges
@@ -32,8 +32,7 @@ class Matches:
     detection: NDArray[np.int32]
     position: NDArray[np.int32]
     category_offsets: NDArray[np.int64]
-    matched: NDArray[np.uint8]
-    ignored: NDArray[np.uint8]
+    outcomes: NDArray[np.uint8]
     truth: NDArray[np.int64]
     thresholds: NDArray[np.float64]
     areas: tuple[str, ...]
@@ -41,6 +40,11 @@ class Matches:
 
     def __len__(self) -> int:
         return len(self.detection)
+
+    def flags(self, threshold: int, area: int = 0) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """[K] whether each row is matched, and ignored, at a threshold and area by index."""
+        byte, bit = self.outcomes[:, area, :, threshold // 8], np.uint8(1 << threshold % 8)
+        return (byte[:, 0] & bit).astype(bool), (byte[:, 1] & bit).astype(bool)
 
     @property
     def category(self) -> NDArray[np.int32]:

@@ -32,7 +32,7 @@ class Problem:
             place += f", {self.table + ' ' if self.table else ''}row {self.row:,}"
         if self.byte is not None:
             place += f", byte {self.byte:,}"
-        return f"{place}: {self.what}"
+        return f"{place}: {self.what}" if place else self.what
 
 
 def require(problems: Iterator[Problem]) -> None:

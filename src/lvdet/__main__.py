@@ -1,0 +1,5 @@
+"""`python -m lvdet`."""
+
+from lvdet.cli import main
+
+main()

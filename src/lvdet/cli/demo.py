@@ -1,0 +1,51 @@
+"""`lvdet demo`: the whole way in seconds, on made-up data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lvdet.cli.evaluate import write_json
+from lvdet.cli.terminal import print_evaluation, warn
+
+EXAMPLES = """\b
+Examples:
+  lvdet demo
+  lvdet demo somewhere --images 2000
+"""
+
+
+def run(
+    folder: Annotated[
+        Path, typer.Argument(metavar="[DIR]", help="Where to write the files.")
+    ] = Path("lvdet-demo"),
+    images: Annotated[int, typer.Option(help="How many images.")] = 1000,
+    classes: Annotated[int, typer.Option(help="How many classes.")] = 600,
+    seed: Annotated[int, typer.Option(help="Another seed, another set.")] = 0,
+) -> None:
+    """Make a long-tail set and a simulated detector's results, and evaluate them."""
+    from lvdet.metrics.protocols import evaluate
+    from lvdet.read.annotations import read_ground_truth, write_ground_truth
+    from lvdet.read.detections import read_detections, write_detections
+    from lvdet.synth.simulate import simulate
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        from lvdet.errors import OutputError
+
+        raise OutputError(f"{folder}: cannot be made: {error.strerror}") from None
+    gt_path, dt_path = folder / "annotations.json", folder / "results.json"
+    print(f"simulating a detector on {images:,} images of {classes:,} classes")
+    gt, dt = simulate(images=images, classes=classes, dets_per_image=None, bias=1.0, seed=seed)
+    write_ground_truth(gt, gt_path)
+    write_detections(dt, dt_path)
+    print(f"wrote {gt_path} ({len(gt):,} objects) and {dt_path} ({len(dt):,} detections)\n")
+    print(f"$ lvdet evaluate {gt_path} {dt_path}")
+    result = evaluate(read_ground_truth(gt_path), read_detections(dt_path))
+    write_json(result.to_dict(), folder / "scores.json")
+    print_evaluation(result)
+    for text in result.warnings:
+        warn(text)

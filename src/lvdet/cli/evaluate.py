@@ -1,0 +1,156 @@
+"""`lvdet evaluate`: three numbers with their budgets."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lvdet.cli.terminal import print_evaluation, progress_bar, warn
+from lvdet.errors import InputError
+
+if TYPE_CHECKING:
+    from lvdet.metrics.result import Evaluation
+
+EXAMPLES = """\b
+Examples:
+  lvdet evaluate lvis_v1_val.json results.json
+  lvdet evaluate gt.json results.parquet --iou bbox --output scores.json
+  lvdet evaluate gt.json 'shards/*.jsonl.gz' --protocol fixed,pool --per-class classes.csv
+  lvdet evaluate gt.json results.json --groups base_novel.json
+"""
+
+
+def run(
+    ground_truth: Annotated[
+        Path, typer.Argument(metavar="GT", help="LVIS or COCO annotations (.json, .json.gz).")
+    ],
+    detections: Annotated[
+        str,
+        typer.Argument(
+            metavar="DT",
+            help="Results: JSON list, JSON lines, either gzipped, Parquet, npz, a folder or a "
+            "pattern of such files, or - for standard input.",
+        ),
+    ],
+    iou: Annotated[
+        str | None,
+        typer.Option(help="bbox, segm or boundary. Default: segm where the results have masks."),
+    ] = None,
+    protocol: Annotated[
+        str, typer.Option(help="Which of old, fixed, pool, between commas.")
+    ] = "old,fixed,pool",
+    dets_per_image: Annotated[
+        int | None,
+        typer.Option(
+            help="Budget of AP-Old: detections an image, over all classes. Default: 300 for "
+            "LVIS; 100 an image and class for COCO."
+        ),
+    ] = None,
+    dets_per_class: Annotated[
+        int | None,
+        typer.Option(help="Budget of AP-Fixed and AP-Pool: detections a class. Default: 10,000."),
+    ] = None,
+    classes: Annotated[
+        str | None,
+        typer.Option(
+            help="Evaluate only these classes: letters of rcf, or names and ids between commas."
+        ),
+    ] = None,
+    groups: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.json",
+            help='More groups of classes to report: {"novel": ["cat", 17], …}.',
+        ),
+    ] = None,
+    per_class: Annotated[
+        Path | None, typer.Option(metavar="FILE.csv", help="Write a row for each class.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(metavar="FILE.json", help="Write the result as JSON.")
+    ] = None,
+    exact_lvis: Annotated[
+        bool,
+        typer.Option(
+            "--exact-lvis",
+            help="Repeat the quirks of lvis (for COCO files, of pycocotools) to the bit.",
+        ),
+    ] = False,
+    threads: Annotated[
+        int | None, typer.Option(help="Threads to use. Default: all cores, or LVDET_THREADS.")
+    ] = None,
+) -> None:
+    """AP-Old, AP-Fixed and AP-Pool of a results file, each with its budget."""
+    from lvdet.metrics.protocols import evaluate
+    from lvdet.read.annotations import read_ground_truth
+    from lvdet.read.detections import read_detections
+
+    named = None if groups is None else read_groups(groups)
+    with progress_bar("reading results") as progress:
+        dt = read_detections(detections, masks=iou != "bbox", threads=threads, progress=progress)
+    masks = iou != "bbox" and (iou is not None or dt.masks is not None)
+    with progress_bar("reading annotations") as progress:
+        gt = read_ground_truth(ground_truth, masks=masks, threads=threads, progress=progress)
+    result = evaluate(
+        gt,
+        dt,
+        iou=iou,
+        protocol=[name.strip() for name in protocol.split(",") if name.strip()],
+        dets_per_image=dets_per_image,
+        dets_per_class=dets_per_class,
+        classes=classes,
+        groups=named,
+        exact_lvis=exact_lvis,
+        threads=threads,
+    )
+    if output is not None:
+        write_json(result.to_dict(), output)
+    if per_class is not None:
+        write_per_class(result, per_class)
+    print_evaluation(result)
+    for text in result.warnings:
+        warn(text)
+
+
+def read_groups(path: Path) -> dict[str, list[int | str]]:
+    """Named groups of classes from a JSON object of lists."""
+    try:
+        groups = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: not JSON: {error}") from None
+    if not isinstance(groups, dict) or not all(isinstance(value, list) for value in groups.values()):
+        raise InputError(f"{path}: expected an object of lists, group name to class names or ids")
+    for name, members in groups.items():
+        for item in members:
+            if isinstance(item, bool) or not isinstance(item, int | str):
+                raise InputError(f"{path}: group {name!r} holds {item!r}, expected names and ids")
+    return groups
+
+
+def write_json(content: dict[str, Any], path: Path) -> None:
+    """Writes JSON, whole or not at all."""
+    from lvdet.read.files import write_whole
+
+    with write_whole(path) as file:
+        file.write(json.dumps(content, indent=2, ensure_ascii=False).encode() + b"\n")
+
+
+def write_per_class(result: Evaluation, path: Path) -> None:
+    """Writes the table of classes as CSV; empty cells are undefined."""
+    from lvdet.read.files import write_whole
+
+    table = result.per_class
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow(table)
+    for row in zip(*(column.tolist() for column in table.values()), strict=True):
+        writer.writerow("" if value != value else value for value in row)
+    with write_whole(path) as file:
+        file.write(text.getvalue().encode())

@@ -1,0 +1,73 @@
+"""What the verbs print, on a terminal or into a pipe."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lvdet.metrics.result import Evaluation
+    from lvdet.read.files import Progress
+
+
+def warn(text: str) -> None:
+    """A warning on stderr, in one line."""
+    mark = "\033[33mwarning:\033[0m" if sys.stderr.isatty() else "warning:"
+    print(f"{mark} {text}", file=sys.stderr)
+
+
+@contextmanager
+def progress_bar(title: str) -> Iterator[Progress | None]:
+    """A bar on stderr with rate and time left; None where nobody is looking."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
+
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    ) as bar:
+        task = bar.add_task(title, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def print_evaluation(result: Evaluation) -> None:
+    """The table of protocols: drawn on a terminal, plain text in a pipe."""
+    if not sys.stdout.isatty():
+        print(result)
+        return
+    from rich.console import Console
+
+    Console().print(drawn_table(result))
+
+
+def drawn_table(result: Evaluation) -> object:
+    """The table of protocols for rich to draw."""
+    from rich import box
+    from rich.table import Table
+
+    header, budgets, *rows = result.table()
+    table = Table(box=box.SIMPLE_HEAD, title=result.title(), title_justify="left")
+    table.add_column("")
+    for name, budget in zip(header[1:], budgets[1:], strict=True):
+        table.add_column(f"{name}\n[dim]{budget}[/dim]", justify="right")
+    for row in rows:
+        style = "bold" if row[0] == "AP" else ""
+        table.add_row(*row, style=style, end_section=row[0] in ("AP75", "APl", "APf"))
+    return table
