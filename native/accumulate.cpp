@@ -68,8 +68,8 @@ std::uint64_t load_bits(const std::uint8_t* from, std::size_t bytes) {
 }  // namespace
 
 void accumulate(const Outcomes& outcomes, const Rankings& rankings, std::size_t areas,
-                const std::int64_t* truth, const double* recalls, double* precision,
-                double* recall, double* points, int threads) {
+                const std::int64_t* truth, const double* recalls, double* precision, double* recall,
+                double* points, int threads) {
     const std::size_t thresholds = outcomes.thresholds;
     constexpr double nan = std::numeric_limits<double>::quiet_NaN();
     // One walk an area, kept by each thread from curve to curve.

@@ -31,7 +31,7 @@ inline constexpr std::size_t kRecalls = 101;
 //   points     [curves, areas, thresholds, 101], or null
 // All are NaN where there is nothing to find. Areas are the first `areas` of the outcomes'.
 void accumulate(const Outcomes& outcomes, const Rankings& rankings, std::size_t areas,
-                const std::int64_t* truth, const double* recalls, double* precision,
-                double* recall, double* points, int threads);
+                const std::int64_t* truth, const double* recalls, double* precision, double* recall,
+                double* points, int threads);
 
 }  // namespace lvdet

@@ -87,8 +87,8 @@ nb::list problem_list(const std::vector<json::Problem>& problems) {
 nb::list text_list(const std::vector<std::string>& values) {
     nb::list out;
     for (const auto& value : values)
-        out.append(nb::steal(PyUnicode_DecodeUTF8(
-            value.data(), static_cast<Py_ssize_t>(value.size()), "replace")));
+        out.append(nb::steal(
+            PyUnicode_DecodeUTF8(value.data(), static_cast<Py_ssize_t>(value.size()), "replace")));
     return out;
 }
 
@@ -176,8 +176,8 @@ nb::dict read_annotations_json(int descriptor, bool masks, int threads, std::siz
     return out;
 }
 
-using MaskTuple = std::tuple<In<std::uint8_t>, In<std::int64_t>, In<std::uint8_t>,
-                             In<std::int32_t>, In<std::int32_t>>;
+using MaskTuple = std::tuple<In<std::uint8_t>, In<std::int64_t>, In<std::uint8_t>, In<std::int32_t>,
+                             In<std::int32_t>>;
 
 MaskColumn column_of(const MaskTuple& masks) {
     // An empty array may have no storage; the column must still read as present.
@@ -195,9 +195,9 @@ nb::bytes detections_json(In<std::int32_t> image, In<std::int32_t> category,
                           In<double> score, In<double> box, bool with_box,
                           std::optional<MaskTuple> masks, std::size_t begin, std::size_t end,
                           const std::string& separator, int threads) {
-    const json::DetectionRows rows{image.data(), category.data(), image_ids.data(),
-                                   category_ids.data(), score.data(), box.data(), with_box,
-                                   column_of(masks)};
+    const json::DetectionRows rows{
+        image.data(), category.data(), image_ids.data(), category_ids.data(),
+        score.data(), box.data(),      with_box,         column_of(masks)};
     constexpr std::size_t kRows = 8192;
     std::vector<std::string> parts((end - begin + kRows - 1) / kRows);
     std::string all;
@@ -287,17 +287,16 @@ nb::list mask_problems(const MaskTuple& masks) {
     for (std::size_t i = 0; i < std::get<2>(masks).size(); ++i) {
         if (column.kind[i] != kMaskRle) continue;
         const std::int64_t pixels = std::int64_t{column.height[i]} * column.width[i];
-        if (const char* wrong =
-                check_rle(column.data + column.offsets[i],
-                          static_cast<std::size_t>(column.offsets[i + 1] - column.offsets[i]),
-                          pixels))
+        if (const char* wrong = check_rle(
+                column.data + column.offsets[i],
+                static_cast<std::size_t>(column.offsets[i + 1] - column.offsets[i]), pixels))
             out.append(nb::make_tuple(i, wrong));
     }
     return out;
 }
 
-void keep_top_rows(In<std::int32_t> group, std::size_t groups, In<double> score,
-                   std::int64_t limit, InOut<std::uint8_t> keep, int threads) {
+void keep_top_rows(In<std::int32_t> group, std::size_t groups, In<double> score, std::int64_t limit,
+                   InOut<std::uint8_t> keep, int threads) {
     nb::gil_scoped_release release;
     keep_top(group.data(), groups, score.data(), score.size(), limit, keep.data(), threads);
 }
@@ -327,6 +326,14 @@ nb::tuple number_row_pairs(In<std::int32_t> a, std::size_t a_count, In<std::int3
         count = number_pairs(a.data(), a_count, b.data(), b_count, a.size(), out.data());
     }
     return nb::make_tuple(out, count);
+}
+
+// An uninitialised column from malloc. NumPy asks the system for huge pages for large arrays;
+// on virtual machines the clearing of those was measured to cost more than all of decoding.
+Out<double> empty_column(std::size_t rows, std::size_t width) {
+    Column<double> column;
+    column.extend(rows * width);
+    return width == 1 ? take(column) : take(column, width);
 }
 
 // Distinct ids by first appearance, and the place of each row's id among them.
@@ -368,16 +375,18 @@ Lists lists_of(const std::optional<ListPair>& lists) {
     return {std::get<0>(*lists).data(), std::get<1>(*lists).data()};
 }
 
-nb::dict match_detections(
-    In<std::int32_t> gt_image, In<std::int32_t> gt_category, In<double> gt_box, In<double> gt_area,
-    In<std::uint8_t> gt_ignore, In<std::uint8_t> gt_crowd, In<std::uint8_t> gt_reads_unmatched,
-    std::optional<MaskTuple> gt_masks, In<std::int32_t> image_height,
-    In<std::int32_t> image_width, std::size_t categories, std::optional<ListPair> negative,
-    std::optional<ListPair> not_exhaustive, In<std::int32_t> dt_image, In<std::int32_t> dt_category,
-    In<std::int32_t> dt_image_rows, In<std::int32_t> dt_category_rows, In<double> dt_score, In<double> dt_box, std::optional<MaskTuple> dt_masks,
-    const std::string& overlap, const std::vector<double>& thresholds,
-    const std::vector<double>& area_low, const std::vector<double>& area_high, bool drop_empty,
-    bool area_from_box, int threads) {
+nb::dict match_detections(In<std::int32_t> gt_image, In<std::int32_t> gt_category,
+                          In<double> gt_box, In<double> gt_area, In<std::uint8_t> gt_ignore,
+                          In<std::uint8_t> gt_crowd, In<std::uint8_t> gt_reads_unmatched,
+                          std::optional<MaskTuple> gt_masks, In<std::int32_t> image_height,
+                          In<std::int32_t> image_width, std::size_t categories,
+                          std::optional<ListPair> negative, std::optional<ListPair> not_exhaustive,
+                          In<std::int32_t> dt_image, In<std::int32_t> dt_category,
+                          In<std::int32_t> dt_image_rows, In<std::int32_t> dt_category_rows,
+                          In<double> dt_score, In<double> dt_box, std::optional<MaskTuple> dt_masks,
+                          const std::string& overlap, const std::vector<double>& thresholds,
+                          const std::vector<double>& area_low, const std::vector<double>& area_high,
+                          bool drop_empty, bool area_from_box, int threads) {
     const Truth truth{gt_image.size(),
                       image_height.size(),
                       categories,
@@ -393,9 +402,9 @@ nb::dict match_detections(
                       image_width.data(),
                       lists_of(negative),
                       lists_of(not_exhaustive)};
-    const Found found{dt_image.size(),         dt_image.data(), dt_category.data(),
-                      dt_image_rows.data(),    dt_category_rows.data(),
-                      dt_score.data(),         dt_box.data(),   column_of(dt_masks)};
+    const Found found{dt_image.size(),      dt_image.data(),         dt_category.data(),
+                      dt_image_rows.data(), dt_category_rows.data(), dt_score.data(),
+                      dt_box.data(),        column_of(dt_masks)};
     const Settings settings{overlap == "segm"       ? Overlap::segm
                             : overlap == "boundary" ? Overlap::boundary
                                                     : Overlap::bbox,
@@ -425,10 +434,11 @@ nb::dict match_detections(
     return out;
 }
 
-nb::tuple accumulate_rankings(In<std::uint8_t> outcome_bits, std::size_t thresholds, std::optional<In<std::int32_t>> order,
-                              In<std::int64_t> offsets, In<std::int32_t> detection,
-                              std::optional<In<std::uint8_t>> keep, In<std::int64_t> truth,
-                              In<double> recalls, bool points, int threads) {
+nb::tuple accumulate_rankings(In<std::uint8_t> outcome_bits, std::size_t thresholds,
+                              std::optional<In<std::int32_t>> order, In<std::int64_t> offsets,
+                              In<std::int32_t> detection, std::optional<In<std::uint8_t>> keep,
+                              In<std::int64_t> truth, In<double> recalls, bool points,
+                              int threads) {
     const std::size_t curves = offsets.size() - 1;
     const std::size_t areas = curves ? truth.size() / curves : 1;
     const Outcomes outcomes{outcome_bits.data(), outcome_bits.shape(1), outcome_bits.shape(3),
@@ -470,9 +480,9 @@ NB_MODULE(_native, m) {
     m.def("order_by_falling_score", &order_by_falling_score, "score"_a.noconvert());
     m.def("number_pairs", &number_row_pairs, "a"_a.noconvert(), "a_count"_a, "b"_a.noconvert(),
           "b_count"_a);
+    m.def("empty_column", &empty_column, "rows"_a, "width"_a);
     m.def("encode_ids", &encode_ids, "ids"_a.noconvert());
-    m.def("first_bad_row", &first_bad_row, "score"_a.noconvert(), "box"_a.noconvert(),
-          "threads"_a);
+    m.def("first_bad_row", &first_bad_row, "score"_a.noconvert(), "box"_a.noconvert(), "threads"_a);
     m.def("match", &match_detections, "gt_image"_a.noconvert(), "gt_category"_a.noconvert(),
           "gt_box"_a.noconvert(), "gt_area"_a.noconvert(), "gt_ignore"_a.noconvert(),
           "gt_crowd"_a.noconvert(), "gt_reads_unmatched"_a.noconvert(), "gt_masks"_a.none(),
@@ -482,8 +492,7 @@ NB_MODULE(_native, m) {
           "dt_category_rows"_a.noconvert(), "dt_score"_a.noconvert(), "dt_box"_a.noconvert(),
           "dt_masks"_a.none(), "overlap"_a, "thresholds"_a, "area_low"_a, "area_high"_a,
           "drop_empty"_a, "area_from_box"_a, "threads"_a);
-    m.def("accumulate", &accumulate_rankings, "outcomes"_a.noconvert(),
-          "thresholds"_a, "order"_a.none(), "offsets"_a.noconvert(), "detection"_a.noconvert(),
-          "keep"_a.none(), "truth"_a.noconvert(), "recalls"_a.noconvert(), "points"_a,
-          "threads"_a);
+    m.def("accumulate", &accumulate_rankings, "outcomes"_a.noconvert(), "thresholds"_a,
+          "order"_a.none(), "offsets"_a.noconvert(), "detection"_a.noconvert(), "keep"_a.none(),
+          "truth"_a.noconvert(), "recalls"_a.noconvert(), "points"_a, "threads"_a);
 }

@@ -82,7 +82,8 @@ class IdIndex {
     const std::vector<std::int64_t>& ids() const { return ids_; }
     void clear() {
         for (const std::int64_t id : ids_)
-            if (static_cast<std::uint64_t>(id) < kDirect) direct_[static_cast<std::size_t>(id)] = -1;
+            if (static_cast<std::uint64_t>(id) < kDirect)
+                direct_[static_cast<std::size_t>(id)] = -1;
         rows_.clear();
         ids_.clear();
     }

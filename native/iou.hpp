@@ -37,10 +37,10 @@ inline double mask_iou(const Shape& dt, const Shape& gt, bool crowd) {
 
 // No less than mask_iou, at a fraction of its cost: what the areas and boxes allow at most.
 inline double mask_iou_bound(const Shape& dt, const Shape& gt, bool crowd) {
-    const double w = std::min(dt.box.x + dt.box.w, gt.box.x + gt.box.w) -
-                     std::max(dt.box.x, gt.box.x);
-    const double h = std::min(dt.box.y + dt.box.h, gt.box.y + gt.box.h) -
-                     std::max(dt.box.y, gt.box.y);
+    const double w =
+        std::min(dt.box.x + dt.box.w, gt.box.x + gt.box.w) - std::max(dt.box.x, gt.box.x);
+    const double h =
+        std::min(dt.box.y + dt.box.h, gt.box.y + gt.box.h) - std::max(dt.box.y, gt.box.y);
     if (w <= 0 || h <= 0) return 0.0;
     const auto dt_area = static_cast<double>(dt.area), gt_area = static_cast<double>(gt.area);
     const double inner = std::min({w * h, dt_area, gt_area});

@@ -127,9 +127,9 @@ inline std::size_t find_boundary(const char* text, std::size_t size, std::size_t
 
 struct Stop {
     enum Status { end, closed, incomplete, wrong } status;
-    const char* at;           // end of the last whole record and its comma, or of the array
-    const char* wrong_at;     // for `wrong`
-    const char* what;         // for `wrong`
+    const char* at;        // end of the last whole record and its comma, or of the array
+    const char* wrong_at;  // for `wrong`
+    const char* what;      // for `wrong`
 };
 
 // Parses records until the text ends or the array closes. `block` must have

@@ -198,8 +198,7 @@ void Cursor::skip_value(int depth) {
         case Kind::string: string(); return;
         case Kind::number: number(); return;
         case Kind::literal:
-            if (!literal("true") && !literal("false") && !literal("null"))
-                fail("expected a value");
+            if (!literal("true") && !literal("false") && !literal("null")) fail("expected a value");
             return;
         case Kind::array:
             ++p_;

@@ -35,10 +35,10 @@ namespace detail {
 inline constexpr double kPowersOfTen[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                           1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
                                           1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-inline constexpr long double kLongPowersOfTen[] = {
-    1e0L,  1e1L,  1e2L,  1e3L,  1e4L,  1e5L,  1e6L,  1e7L,  1e8L,  1e9L,
-    1e10L, 1e11L, 1e12L, 1e13L, 1e14L, 1e15L, 1e16L, 1e17L, 1e18L, 1e19L,
-    1e20L, 1e21L, 1e22L, 1e23L, 1e24L, 1e25L, 1e26L, 1e27L};
+inline constexpr long double kLongPowersOfTen[] = {1e0L,  1e1L,  1e2L,  1e3L,  1e4L,  1e5L,  1e6L,
+                                                   1e7L,  1e8L,  1e9L,  1e10L, 1e11L, 1e12L, 1e13L,
+                                                   1e14L, 1e15L, 1e16L, 1e17L, 1e18L, 1e19L, 1e20L,
+                                                   1e21L, 1e22L, 1e23L, 1e24L, 1e25L, 1e26L, 1e27L};
 
 inline std::uint64_t load8(const char* p) {
     std::uint64_t word;
@@ -104,7 +104,7 @@ class Cursor {
 
     Kind kind() const;
     bool at_number() const { return is_digit(*p_) || *p_ == '-' || *p_ == 'N' || *p_ == 'I'; }
-    String string();                    // at a quote
+    String string();                          // at a quote
     [[gnu::always_inline]] double number() {  // at a number; NaN and Infinity are read as such
         double value;
         return simple_number(value) ? value : any_number();
@@ -132,7 +132,6 @@ class Cursor {
     const char* p_;
     const char* end_;
 };
-
 
 // Reads a number of up to 19 digits and a small power of ten, correctly rounded, or leaves the
 // cursor where it is.

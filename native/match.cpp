@@ -15,14 +15,16 @@ namespace {
 
 constexpr std::size_t kBlock = 1 << 16;
 
-std::size_t index(std::int64_t value) { return static_cast<std::size_t>(value); }
+std::size_t index(std::int64_t value) {
+    return static_cast<std::size_t>(value);
+}
 
 // The (image, class) pairs in which detections count, by image, then by class.
 struct Cells {
-    std::vector<std::int64_t> image_offsets;  // [images + 1] cells of each image
-    std::vector<std::int32_t> category;       // [cells]
-    std::vector<std::int32_t> image;          // [cells]
-    std::vector<std::uint8_t> not_exhaustive; // [cells]
+    std::vector<std::int64_t> image_offsets;   // [images + 1] cells of each image
+    std::vector<std::int32_t> category;        // [cells]
+    std::vector<std::int32_t> image;           // [cells]
+    std::vector<std::uint8_t> not_exhaustive;  // [cells]
     std::size_t categories = 0;
 
     std::size_t size() const { return category.size(); }
@@ -86,10 +88,13 @@ Cells make_cells(const Truth& truth, const Found& found) {
     return cells;
 }
 
-// The detections of each cell, best first.
+// The detections that count, by cell, best first in each.
 Grouping rank_in_cells(const Cells& cells, const Found& found, int threads) {
-    std::vector<std::int32_t> cell(found.rows);
-    parallel_for((found.rows + kBlock - 1) / kBlock, threads, [&](std::size_t block) {
+    struct Entry {
+        std::int32_t cell, row;
+    };
+    std::vector<std::vector<Entry>> entries((found.rows + kBlock - 1) / kBlock);
+    parallel_for(entries.size(), threads, [&](std::size_t block) {
         // The cells of one image by class, filled anew when the image changes: in most files a
         // few hundred rows in a row are of the same image.
         std::vector<std::int32_t> of_class(cells.categories, -1);
@@ -99,10 +104,7 @@ Grouping rank_in_cells(const Cells& cells, const Found& found, int threads) {
         for (std::size_t i = block * kBlock; i < end; ++i) {
             const std::int32_t image = found.image_rows[found.image[i]];
             const std::int32_t category = found.category_rows[found.category[i]];
-            if (image < 0 || category < 0) {
-                cell[i] = -1;
-                continue;
-            }
+            if (image < 0 || category < 0) continue;
             if (image != current) {
                 for (auto c = first; c < last; ++c) of_class[index(cells.category[index(c)])] = -1;
                 first = cells.image_offsets[index(image)];
@@ -111,10 +113,20 @@ Grouping rank_in_cells(const Cells& cells, const Found& found, int threads) {
                     of_class[index(cells.category[index(c)])] = static_cast<std::int32_t>(c);
                 current = image;
             }
-            cell[i] = of_class[index(category)];
+            const std::int32_t cell = of_class[index(category)];
+            if (cell >= 0) entries[block].push_back({cell, static_cast<std::int32_t>(i)});
         }
     });
-    Grouping ranked = group_rows(cell.data(), cells.size(), found.rows);
+    // A counting sort by cell; rows stay in file order.
+    Grouping ranked;
+    ranked.offsets.assign(cells.size() + 1, 0);
+    for (const auto& block : entries)
+        for (const Entry& entry : block) ++ranked.offsets[index(entry.cell) + 1];
+    std::partial_sum(ranked.offsets.begin(), ranked.offsets.end(), ranked.offsets.begin());
+    ranked.rows.resize(index(ranked.offsets.back()));
+    std::vector<std::int64_t> next(ranked.offsets.begin(), ranked.offsets.end() - 1);
+    for (const auto& block : entries)
+        for (const Entry& entry : block) ranked.rows[index(next[index(entry.cell)]++)] = entry.row;
     parallel_for((cells.size() + 1023) / 1024, threads, [&](std::size_t block) {
         const std::size_t end = std::min(cells.size(), (block + 1) * 1024);
         for (std::size_t c = block * 1024; c < end; ++c) {
@@ -130,19 +142,28 @@ Grouping rank_in_cells(const Cells& cells, const Found& found, int threads) {
     return ranked;
 }
 
-// Where each ranked detection (in cell order) stands in the order by class and falling score.
-std::vector<std::int32_t> place_by_class(const Grouping& ranked, const Found& found,
-                                         const Grouping& by_class,
-                                         const std::vector<std::int64_t>& category_offsets,
-                                         int threads) {
-    std::vector<std::int32_t> place(ranked.rows.size());
+// Orders the ranked detections by class and falling score: fills `detection`, `position` and
+// `category_offsets` of the outcome, and returns where each one (in cell order) went.
+std::vector<std::int32_t> order_by_class(const Cells& cells, const Grouping& ranked,
+                                         const Found& found, int threads, Matched& out) {
+    const Grouping by_class = group_rows(cells.category.data(), cells.categories, cells.size());
+    out.category_offsets.assign(cells.categories + 1, 0);
+    for (std::size_t cell = 0; cell < cells.size(); ++cell)
+        out.category_offsets[index(cells.category[cell]) + 1] +=
+            ranked.offsets[cell + 1] - ranked.offsets[cell];
+    std::partial_sum(out.category_offsets.begin(), out.category_offsets.end(),
+                     out.category_offsets.begin());
+    const std::size_t rows = ranked.rows.size();
+    out.detection.resize(rows);
+    out.position.resize(rows);
+    std::vector<std::int32_t> place(rows);
     struct Scored {
         double score;
         std::int32_t position;
     };
-    parallel_for(category_offsets.size() - 1, threads, [&](std::size_t category) {
+    parallel_for(cells.categories, threads, [&](std::size_t category) {
         std::vector<Scored> list;
-        list.reserve(index(category_offsets[category + 1] - category_offsets[category]));
+        list.reserve(index(out.category_offsets[category + 1] - out.category_offsets[category]));
         for (auto k = by_class.offsets[category]; k < by_class.offsets[category + 1]; ++k) {
             const std::size_t cell = index(by_class.rows[index(k)]);
             for (auto p = ranked.offsets[cell]; p < ranked.offsets[cell + 1]; ++p)
@@ -151,8 +172,13 @@ std::vector<std::int32_t> place_by_class(const Grouping& ranked, const Found& fo
         std::sort(list.begin(), list.end(), [](const Scored& a, const Scored& b) {
             return a.score > b.score || (a.score == b.score && a.position < b.position);
         });
-        auto next = static_cast<std::int32_t>(category_offsets[category]);
-        for (const Scored& entry : list) place[index(entry.position)] = next++;
+        std::size_t next = index(out.category_offsets[category]);
+        for (const Scored& entry : list) {
+            place[index(entry.position)] = static_cast<std::int32_t>(next);
+            out.position[next] = entry.position;
+            out.detection[next] = ranked.rows[index(entry.position)];
+            ++next;
+        }
     });
     return place;
 }
@@ -210,9 +236,7 @@ class CellMatcher {
 
    private:
     static double capped(double threshold) { return std::min(threshold, 1 - 1e-10); }
-    bool dropped(std::size_t d) const {
-        return settings_.drop_empty && !(found_area_[d] > 0);
-    }
+    bool dropped(std::size_t d) const { return settings_.drop_empty && !(found_area_[d] > 0); }
     // An unmatched detection does not count in this range of area.
     bool outside(std::size_t d, std::size_t area) const {
         return found_area_[d] < settings_.area_low[area] ||
@@ -332,9 +356,8 @@ class CellMatcher {
         taken_.assign(truths * thresholds, 0);
         for (std::size_t c = 0; c < candidates_; ++c)
             for (std::size_t t = 0; t < thresholds; ++t) {
-                const std::int32_t g = mixed ? mixed_choice(c, t) : choice(c, t, [](auto) {
-                    return true;
-                });
+                const std::int32_t g =
+                    mixed ? mixed_choice(c, t) : choice(c, t, [](auto) { return true; });
                 if (g < 0) continue;
                 partner[c * thresholds + t] = g;
                 // A crowd takes any number.
@@ -378,8 +401,8 @@ class CellMatcher {
     std::vector<double> found_area_;
     std::vector<std::int32_t> candidate_;  // number among those that could match, or -1
     std::size_t candidates_ = 0;
-    std::vector<Near> near_;              // by candidate, then in order of the ground truth
-    std::vector<std::size_t> near_end_;   // [candidates + 1]
+    std::vector<Near> near_;             // by candidate, then in order of the ground truth
+    std::vector<std::size_t> near_end_;  // [candidates + 1]
     std::vector<std::uint8_t> truth_ignored_, taken_;
     std::vector<std::int32_t> plain_, mixed_;  // [candidates, thresholds] partner, or -1
     std::vector<Shape> found_shapes_, truth_shapes_, truth_edges_;
@@ -403,32 +426,19 @@ std::vector<std::int64_t> count_truth(const Truth& truth, const Settings& settin
 Matched match(const Truth& truth, const Found& found, const Settings& settings) {
     const Cells cells = make_cells(truth, found);
     const Grouping ranked = rank_in_cells(cells, found, settings.threads);
-    const Grouping by_class = group_rows(cells.category.data(), truth.categories, cells.size());
-
     Matched out;
-    out.category_offsets.assign(truth.categories + 1, 0);
-    for (std::size_t cell = 0; cell < cells.size(); ++cell)
-        out.category_offsets[index(cells.category[cell]) + 1] +=
-            ranked.offsets[cell + 1] - ranked.offsets[cell];
-    std::partial_sum(out.category_offsets.begin(), out.category_offsets.end(),
-                     out.category_offsets.begin());
     const std::vector<std::int32_t> place =
-        place_by_class(ranked, found, by_class, out.category_offsets, settings.threads);
-
-    const std::size_t rows = ranked.rows.size();
+        order_by_class(cells, ranked, found, settings.threads, out);
     const std::size_t bytes = (settings.thresholds.size() + 7) / 8;
-    out.detection.resize(rows);
-    out.position.resize(rows);
-    for (std::size_t p = 0; p < rows; ++p) {
-        out.detection[index(place[p])] = ranked.rows[p];
-        out.position[index(place[p])] = static_cast<std::int32_t>(p);
-    }
-    out.outcomes.assign(rows * settings.area_low.size() * 2 * bytes, 0);
+    out.outcomes.assign(ranked.rows.size() * settings.area_low.size() * 2 * bytes, 0);
     out.truth = count_truth(truth, settings);
 
     std::vector<std::int32_t> truth_cell(truth.rows);
-    for (std::size_t g = 0; g < truth.rows; ++g)
-        truth_cell[g] = cells.find(truth.image[g], truth.category[g]);
+    parallel_for((truth.rows + kBlock - 1) / kBlock, settings.threads, [&](std::size_t block) {
+        const std::size_t end = std::min(truth.rows, (block + 1) * kBlock);
+        for (std::size_t g = block * kBlock; g < end; ++g)
+            truth_cell[g] = cells.find(truth.image[g], truth.category[g]);
+    });
     const Grouping truth_by_cell = group_rows(truth_cell.data(), cells.size(), truth.rows);
     constexpr std::size_t kCells = 256;
     parallel_for((cells.size() + kCells - 1) / kCells, settings.threads, [&](std::size_t block) {

@@ -32,7 +32,7 @@ struct Truth {
 
 struct Found {
     std::size_t rows;
-    const std::int32_t *image, *category;  // places in the two lists below
+    const std::int32_t *image, *category;            // places in the two lists below
     const std::int32_t *image_rows, *category_rows;  // rows of the truth's, or -1
     const double *score, *box;
     MaskColumn masks;
@@ -50,11 +50,11 @@ struct Settings {
 // The detections that count, by class, in a class by falling score; equal scores by image, then
 // by their order in the image. K rows.
 struct Matched {
-    std::vector<std::int32_t> detection;        // [K] row of the detection
-    std::vector<std::int32_t> position;         // [K] place when ordered by image, class, rank
-    std::vector<std::int64_t> category_offsets; // [C + 1] rows of each class
-    std::vector<std::uint8_t> outcomes;         // [K, A, 2, bytes] see accumulate.hpp
-    std::vector<std::int64_t> truth;            // [C, A] objects to find
+    std::vector<std::int32_t> detection;         // [K] row of the detection
+    std::vector<std::int32_t> position;          // [K] place when ordered by image, class, rank
+    std::vector<std::int64_t> category_offsets;  // [C + 1] rows of each class
+    std::vector<std::uint8_t> outcomes;          // [K, A, 2, bytes] see accumulate.hpp
+    std::vector<std::int64_t> truth;             // [C, A] objects to find
 };
 
 // A mask cannot be used: that of row `row` of the detections, or of the ground truth.

@@ -44,9 +44,8 @@ void keep_top(const std::int32_t* group, std::size_t groups, const double* score
     std::vector<std::vector<Range>> ranges(parts);
     parallel_for(parts, threads, [&](std::size_t part) {
         ranges[part].resize(groups);
-        each(part, [&](std::size_t i, std::size_t g) {
-            ranges[part][g].add({1, score[i], score[i]});
-        });
+        each(part,
+             [&](std::size_t i, std::size_t g) { ranges[part][g].add({1, score[i], score[i]}); });
     });
 
     // Each group over its limit gets a histogram of its scores, highest first: all buckets

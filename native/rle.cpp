@@ -5,18 +5,27 @@
 #include <cstdlib>
 #include <cstring>
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 namespace lvdet {
 
 namespace {
 
 // Reads one number of the compressed string: six-bit characters from '0', low five bits a
 // digit (least significant first), bit five "more follow"; the last digit carries the sign.
-// Returns the character after it, or nullptr.
-const std::uint8_t* read_number(const std::uint8_t* p, const std::uint8_t* end,
-                                std::int64_t& value) {
+// Returns the character after it, or nullptr. Nearly all numbers are one character long.
+[[gnu::always_inline]] inline const std::uint8_t* read_number(const std::uint8_t* p,
+                                                              const std::uint8_t* end,
+                                                              std::int64_t& value) {
+    unsigned c = static_cast<unsigned>(*p++) - 48u;
+    if (c < 32u) [[likely]] {
+        value = static_cast<std::int64_t>(c ^ 16u) - 16;
+        return p;
+    }
     std::int64_t sum = 0;
-    for (int shift = 0; p < end && shift < 60; shift += 5) {
-        const unsigned c = static_cast<unsigned>(*p++) - 48u;
+    for (int shift = 0; shift < 60; shift += 5) {
         if (c > 63u) return nullptr;
         sum |= static_cast<std::int64_t>(c & 31u) << shift;
         if (!(c & 32u)) {
@@ -24,28 +33,66 @@ const std::uint8_t* read_number(const std::uint8_t* p, const std::uint8_t* end,
             value = sum;
             return p;
         }
+        if (p == end) return nullptr;
+        c = static_cast<unsigned>(*p++) - 48u;
     }
     return nullptr;
 }
 
-// Calls visit(run) for each run of a compressed string; every run after the third is stored as
-// the difference to the one two before it.
-template <class Visit>
-const char* each_run(const std::uint8_t* text, std::size_t size, Visit&& visit) {
-    const std::uint8_t* p = text;
-    const std::uint8_t* const end = text + size;
-    std::int64_t previous[2] = {0, 0};
-    for (std::size_t i = 0; p < end; ++i) {
-        std::int64_t run = 0;
-        p = read_number(p, end, run);
-        if (!p) return "RLE counts are damaged";
-        if (i > 2) run += previous[i & 1];
-        if (run < 0) return "RLE has a negative run";
-        if (run > 0xffffffffLL) return "RLE has a run too long for any image";
-        previous[i & 1] = run;
-        visit(static_cast<std::uint32_t>(run));
-    }
+// Reads the next run and moves p behind it; `before` is what it is the difference to. Returns
+// what is wrong, or nullptr.
+[[gnu::always_inline]] inline const char* next_run(const std::uint8_t*& p, const std::uint8_t* end,
+                                                   std::int64_t before, std::int64_t& run) {
+    p = read_number(p, end, run);
+    if (!p) return "RLE counts are damaged";
+    run += before;
+    if (static_cast<std::uint64_t>(run) > 0xffffffffu)
+        return run < 0 ? "RLE has a negative run" : "RLE has a run too long for any image";
     return nullptr;
+}
+
+// Adds up sixteen runs, each one character of text: true, with `before` and `last` moved on, if
+// that is what stands there and no run is negative or too long; false and nothing changed if not.
+inline bool add_sixteen(const std::uint8_t* text, std::int64_t& before, std::int64_t& last,
+                        std::int64_t& total) {
+#if defined(__SSE2__)
+    const __m128i digits =
+        _mm_sub_epi8(_mm_loadu_si128(reinterpret_cast<const __m128i*>(text)), _mm_set1_epi8(48));
+    // All below 32, as unsigned bytes.
+    const __m128i high = _mm_set1_epi8(31);
+    if (_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_max_epu8(digits, high), high)) != 0xffff) return false;
+    const __m128i sign = _mm_set1_epi8(16);
+    __m128i sums = _mm_sub_epi8(_mm_xor_si128(digits, sign), sign);  // -16 .. 15
+    // Every second one summed up so far: eight of them fit a signed byte.
+    sums = _mm_add_epi8(sums, _mm_slli_si128(sums, 2));
+    sums = _mm_add_epi8(sums, _mm_slli_si128(sums, 4));
+    sums = _mm_add_epi8(sums, _mm_slli_si128(sums, 8));
+    const __m128i shifted = _mm_xor_si128(sums, _mm_set1_epi8(-128));  // + 128, unsigned
+    const __m128i even_lanes = _mm_set1_epi16(0x00ff);
+    auto lowest = [](__m128i bytes) {
+        bytes = _mm_min_epu8(bytes, _mm_srli_si128(bytes, 8));
+        bytes = _mm_min_epu8(bytes, _mm_srli_si128(bytes, 4));
+        bytes = _mm_min_epu8(bytes, _mm_srli_si128(bytes, 2));
+        return static_cast<std::int64_t>(_mm_cvtsi128_si32(bytes) & 0xff) - 128;
+    };
+    auto sum = [](__m128i bytes) {
+        const __m128i parts = _mm_sad_epu8(bytes, _mm_setzero_si128());
+        return static_cast<std::int64_t>(_mm_cvtsi128_si32(parts)) + _mm_extract_epi16(parts, 4) -
+               8 * 128;
+    };
+    // Even places continue `before`, odd ones `last`.
+    const __m128i even = _mm_and_si128(shifted, even_lanes);
+    const __m128i odd = _mm_srli_epi16(shifted, 8);
+    if (before + lowest(even) < 0 || last + lowest(odd) < 0) return false;
+    if (before > 0x7fffffff || last > 0x7fffffff) return false;
+    total += 8 * (before + last) + sum(even) + sum(odd);
+    before += static_cast<std::int8_t>(_mm_extract_epi16(sums, 7) & 0xff);
+    last += static_cast<std::int8_t>(_mm_extract_epi16(sums, 7) >> 8);
+    return true;
+#else
+    (void)text, (void)before, (void)last, (void)total;
+    return false;
+#endif
 }
 
 // Runs from the sorted positions at which a mask changes between background and object.
@@ -122,8 +169,8 @@ class Bits {
         std::uint64_t* column_bits = column(x);
         for (std::int64_t y = from; y < to;) {
             const std::int64_t stop = std::min(to, (y / 64 + 1) * 64);
-            const std::uint64_t ones = stop - y == 64 ? ~std::uint64_t{0}
-                                                      : ((std::uint64_t{1} << (stop - y)) - 1);
+            const std::uint64_t ones =
+                stop - y == 64 ? ~std::uint64_t{0} : ((std::uint64_t{1} << (stop - y)) - 1);
             column_bits[y / 64] |= ones << (y % 64);
             y = stop;
         }
@@ -189,14 +236,40 @@ void erode(std::int64_t reach, AndShifted&& and_shifted) {
 }  // namespace
 
 const char* decode_runs(const std::uint8_t* text, std::size_t size, Runs& runs) {
-    runs.clear();
-    return each_run(text, size, [&](std::uint32_t run) { runs.push_back(run); });
+    runs.resize(size);  // a run takes at least one character
+    std::uint32_t* out = runs.data();
+    const std::uint8_t* p = text;
+    const std::uint8_t* const end = text + size;
+    for (std::size_t i = 0; p < end; ++i) {
+        // Every run after the third is stored as the difference to the one two before it.
+        std::int64_t run = 0;
+        if (const char* wrong = next_run(p, end, i > 2 ? out[-2] : 0, run)) return wrong;
+        *out++ = static_cast<std::uint32_t>(run);
+    }
+    runs.resize(static_cast<std::size_t>(out - runs.data()));
+    return nullptr;
 }
 
 const char* check_rle(const std::uint8_t* text, std::size_t size, std::int64_t pixels) {
     std::int64_t total = 0;
-    if (const char* wrong = each_run(text, size, [&](std::uint32_t run) { total += run; }))
-        return wrong;
+    const std::uint8_t* p = text;
+    const std::uint8_t* const end = text + size;
+    std::int64_t last = 0, before = 0;
+    for (std::size_t i = 0; p < end; ++i) {
+        if (i > 2 && end - p >= 16) {
+            // Sixteen runs at a time while all are one character long and none can be negative.
+            while (end - p >= 16 && add_sixteen(p, before, last, total)) {
+                p += 16;
+                i += 16;
+            }
+            if (p == end) break;
+        }
+        std::int64_t run = 0;
+        if (const char* wrong = next_run(p, end, i > 2 ? before : 0, run)) return wrong;
+        before = last;
+        last = run;
+        total += run;
+    }
     return total == pixels ? nullptr : "RLE runs do not fill its size";
 }
 

@@ -55,7 +55,6 @@ Runs boundary(const Runs& runs, std::int64_t height, std::int64_t width, std::in
 std::int64_t boundary_reach(std::int64_t height, std::int64_t width);
 
 // Polygon parts as the bytes of a row.
-void encode_polygons(const std::vector<std::vector<double>>& parts,
-                     std::vector<std::uint8_t>& out);
+void encode_polygons(const std::vector<std::vector<double>>& parts, std::vector<std::uint8_t>& out);
 
 }  // namespace lvdet

@@ -1,8 +1,8 @@
 """The error tree. Everything lvdet raises on purpose is a `LvdetError`.
 
-    LvdetError
-    ├── InputError      the user's file, array or option is not what is needed (exit code 2)
-    └── OutputError     a result could not be written (exit code 1)
+LvdetError
+├── InputError      the user's file, array or option is not what is needed (exit code 2)
+└── OutputError     a result could not be written (exit code 1)
 """
 
 from __future__ import annotations

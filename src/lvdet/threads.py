@@ -12,15 +12,15 @@ def thread_count(threads: int | None = None) -> int:
     if threads is None:
         text = os.environ.get("LVDET_THREADS", "")
         if not text:
-            return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (
-                os.cpu_count() or 1
+            return (
+                len(os.sched_getaffinity(0))
+                if hasattr(os, "sched_getaffinity")
+                else (os.cpu_count() or 1)
             )
         try:
             threads = int(text)
         except ValueError:
-            raise InputError(
-                f"LVDET_THREADS is {text!r}, expected a number of threads"
-            ) from None
+            raise InputError(f"LVDET_THREADS is {text!r}, expected a number of threads") from None
     if threads < 1:
         raise InputError(f"{threads} threads, expected at least 1")
     return threads

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -29,7 +29,7 @@ app.command("demo", epilog=demo.EXAMPLES)(demo.run)
 
 
 #: What typer raises for a command line that makes no sense; it has no public name there.
-_UsageError = typer.BadParameter.__mro__[2]
+_UsageError: type[Any] = typer.BadParameter.__mro__[2]
 
 
 @app.callback(invoke_without_command=True)
@@ -50,7 +50,7 @@ def main() -> None:
     try:
         code = app(standalone_mode=False)
     except _UsageError as error:
-        _fail(f"{error.format_message()} (see --help)", 2)  # type: ignore[attr-defined]
+        _fail(f"{error.format_message()} (see --help)", 2)
     except InputError as error:
         _fail(str(error), 2)
     except (LvdetError, OSError) as error:

@@ -43,7 +43,10 @@ def run(
     if len(problems) > show:
         print(f"… and {len(problems) - show:,} more (--show, --output)")
     names = " and ".join(str(name) for name in (ground_truth, detections) if name is not None)
-    print(f"{names}: {len(problems):,} problem{'s' * (len(problems) != 1)}" if problems
-          else f"{names}: no problem found")
+    print(
+        f"{names}: {len(problems):,} problem{'s' * (len(problems) != 1)}"
+        if problems
+        else f"{names}: no problem found"
+    )
     if problems:
         raise typer.Exit(2)

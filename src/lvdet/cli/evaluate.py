@@ -125,7 +125,9 @@ def read_groups(path: Path) -> dict[str, list[int | str]]:
         raise InputError(f"{path}: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: not JSON: {error}") from None
-    if not isinstance(groups, dict) or not all(isinstance(value, list) for value in groups.values()):
+    if not isinstance(groups, dict) or not all(
+        isinstance(value, list) for value in groups.values()
+    ):
         raise InputError(f"{path}: expected an object of lists, group name to class names or ids")
     for name, members in groups.items():
         for item in members:

@@ -23,7 +23,9 @@ from lvdet.threads import thread_count
 class Budget(Protocol):
     """A limit on the number of detections of each group of them."""
 
-    limit: int
+    @property
+    def limit(self) -> int:
+        """How many of each group are kept."""
 
     def groups(self, detections: Detections) -> tuple[NDArray[np.int32], int]:
         """The group of each detection, and the number of groups."""
@@ -97,9 +99,7 @@ def apply(
         if keep is None:
             keep = np.ones(len(detections), dtype=np.uint8)
         groups, count = budget.groups(detections)
-        _native.keep_top(
-            groups, count, detections.score, budget.limit, keep, thread_count(threads)
-        )
+        _native.keep_top(groups, count, detections.score, budget.limit, keep, thread_count(threads))
     if keep is None:
         return None
     kept = keep.view(np.bool_)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lvdet import _native
 from lvdet.errors import InputError
@@ -131,7 +132,7 @@ def _check(gt: GroundTruth, detections: Detections, iou: str) -> None:
             raise InputError(f"{table.source}, row {missing[0]:,}: there is no mask")
 
 
-def _thresholds(thresholds: Sequence[float] | None) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _thresholds(thresholds: Sequence[float] | None) -> NDArray[np.float64]:
     levels = IOU_THRESHOLDS if thresholds is None else np.asarray(thresholds, dtype=np.float64)
     if levels.ndim != 1 or not len(levels) or not ((levels > 0) & (levels <= 1)).all():
         raise InputError(f"IoU thresholds {levels.tolist()}, expected a list of numbers in (0, 1]")
@@ -140,5 +141,8 @@ def _thresholds(thresholds: Sequence[float] | None) -> np.ndarray[tuple[int], np
 
 def _columns(
     lists: ImageLists | None,
-) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], np.ndarray[tuple[int], np.dtype[np.int32]]] | None:
+) -> (
+    tuple[np.ndarray[tuple[int], np.dtype[np.int64]], np.ndarray[tuple[int], np.dtype[np.int32]]]
+    | None
+):
     return None if lists is None else (lists.offsets, lists.category)

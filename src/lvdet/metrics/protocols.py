@@ -226,7 +226,7 @@ class _Runner:
 
     def _pooled(self, keep: NDArray[np.bool_] | None) -> dict[str, float]:
         metrics = group_metrics(list(self._groups))
-        pools = [self._groups[m.group] for m in metrics if m.group in self._groups]
+        pools = [self._groups[m.group] for m in metrics if m.group and m.group in self._groups]
         curves = pooled_curves(
             self._matches,
             self._detections.score,

@@ -55,9 +55,7 @@ def summarize(
     groups: Mapping[str, NDArray[np.int64]],
 ) -> dict[str, float]:
     """The value of each metric over classes; NaN where no class defines it."""
-    return {
-        metric.name: _value(metric, curves, thresholds, areas, groups) for metric in metrics
-    }
+    return {metric.name: _value(metric, curves, thresholds, areas, groups) for metric in metrics}
 
 
 def _value(

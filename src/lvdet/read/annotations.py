@@ -66,9 +66,7 @@ def load_ground_truth(
         return None, problems
     for name, present in zip(("images", "annotations", "categories"), columns["has"], strict=True):
         if not present:
-            problems.append(
-                Problem(source, f"there is no list {name!r}: not an annotation file")
-            )
+            problems.append(Problem(source, f"there is no list {name!r}: not an annotation file"))
     if problems:
         return None, problems
     return _build(source, columns)
@@ -98,8 +96,12 @@ def _build(source: str, columns: dict[str, Any]) -> tuple[GroundTruth | None, li
         for row in np.flatnonzero(has_lists != 3):
             missing = "not_exhaustive_category_ids" if has_lists[row] & 1 else "neg_category_ids"
             problems.append(
-                Problem(source, f"there is no {missing}, which other images have", int(row),
-                        table="image")
+                Problem(
+                    source,
+                    f"there is no {missing}, which other images have",
+                    int(row),
+                    table="image",
+                )
             )
     if problems:
         return None, problems
@@ -208,9 +210,7 @@ def write_ground_truth(gt: GroundTruth, path: str | os.PathLike[str]) -> None:
         | ({"frequency": str(gt.categories.frequency[row])} if gt.categories.frequency[row] else {})
         for row in range(len(gt.categories))
     ]
-    segmentations = (
-        None if gt.masks is None else _native.segmentations_json(gt.masks.columns)
-    )
+    segmentations = None if gt.masks is None else _native.segmentations_json(gt.masks.columns)
     image_ids = gt.images.ids[gt.image].tolist()
     category_ids = gt.categories.ids[gt.category].tolist()
     ids, boxes, areas = gt.id.tolist(), gt.box.tolist(), gt.area.tolist()

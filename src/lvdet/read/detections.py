@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from lvdet.tables.problems import Problem, require
 
 
 def read_detections(
-    source: str | os.PathLike[str] | Sequence[Any] | Mapping[str, Any] | Detections,
+    source: str | os.PathLike[str] | Mapping[str, Any] | list[Any] | tuple[Any, ...] | Detections,
     *,
     masks: bool = True,
     threads: int | None = None,
@@ -38,7 +38,7 @@ def read_detections(
         detections = from_columns(source)
     elif isinstance(source, str | os.PathLike):
         detections = _read_files(expand(source), os.fspath(source), masks, threads, progress)
-    elif len(source) and all(isinstance(item, str | os.PathLike) for item in source):
+    elif source and all(isinstance(item, str | os.PathLike) for item in source):
         files = [path for item in source for path in expand(item)]
         detections = _read_files(files, "detections", masks, threads, progress)
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 from lvdet import _native
 from lvdet.read.files import CHUNK, Progress, open_plain, run_reader, write_whole
@@ -27,7 +28,7 @@ def load_json(
     with open_plain(path) as file:
         size = os.fstat(file.fileno()).st_size
 
-        def read(with_masks: bool) -> dict[str, object]:
+        def read(with_masks: bool) -> dict[str, Any]:
             return run_reader(
                 lambda control: _native.read_detections_json(
                     file.fileno(), with_masks, thread_count(threads), CHUNK, control

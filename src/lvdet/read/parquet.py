@@ -32,7 +32,7 @@ _MASK = ("mask", "mask_kind", "mask_height", "mask_width")
 
 def load_parquet(
     path: Path, *, masks: bool, threads: int | None, progress: Progress | None
-) -> tuple[Detections | None, list[Problem]]:
+) -> tuple[Detections, list[Problem]]:
     """The detections, row groups read side by side into columns of the final size."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -40,18 +40,17 @@ def load_parquet(
     source = str(path)
     try:
         with pq.ParquetFile(path, pre_buffer=False) as file:
-            table = _read(file, path, masks, threads, progress)
+            return _read(file, path, masks, threads, progress)
     except pa.ArrowException as error:
         text = str(error).splitlines()[0]
         raise InputError(f"{source}: not a Parquet file that can be read: {text}") from None
     except OSError as error:
         raise InputError(f"{source}: {error.strerror or error}") from None
-    return table, list(detection_problems(table))
 
 
 def _read(
     file: Any, path: Path, masks: bool, threads: int | None, progress: Progress | None
-) -> Detections:
+) -> tuple[Detections, list[Problem]]:
     import pyarrow.parquet as pq
 
     source = str(path)
@@ -72,22 +71,26 @@ def _read(
     starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64).tolist()
     total = starts[-1]
     image, category = _Ids(total), _Ids(total)
-    score = np.empty(total)
-    box = np.empty((total, 4)) if box_columns else None
+    score = _native.empty_column(total, 1)
+    box = _native.empty_column(total, 4) if box_columns else None
     parts: dict[int, Masks] = {}
+    suspicious: list[int] = []  # checked here, while the batch is in the cache
 
     def read_group(group: int) -> int:
         """Decodes one row group into its place."""
         with pq.ParquetFile(path, pre_buffer=False) as own:
             at = starts[group]
-            for batch in own.iter_batches(BATCH, row_groups=[group], columns=columns,
-                                          use_threads=False):
+            for batch in own.iter_batches(
+                BATCH, row_groups=[group], columns=columns, use_threads=False
+            ):
                 end = at + batch.num_rows
                 image.add(at, _numbers(batch, "image_id", source, at))
                 category.add(at, _numbers(batch, "category_id", source, at))
                 score[at:end] = _numbers(batch, "score", source, at)
                 if box is not None:
                     _fill_boxes(batch, box_columns, box[at:end], source, at)
+                    if _native.first_bad_row(score[at:end], box[at:end], 1) >= 0:
+                        suspicious.append(at)
                 if mask_columns:
                     parts[at] = _masks(batch, mask_columns, source, at)
                 at = end
@@ -103,7 +106,7 @@ def _read(
     if box is None:
         box = np.zeros((total, 4)) if table is None else masks_to_boxes(table)
     image_ids, category_ids = image.finish(), category.finish()
-    return Detections(
+    detections = Detections(
         image.rows,
         category.rows,
         score,
@@ -114,6 +117,8 @@ def _read(
         boxes_given=bool(box_columns),
         source=source,
     )
+    unchecked = suspicious or not box_columns
+    return detections, list(detection_problems(detections)) if unchecked else []
 
 
 class _Ids:

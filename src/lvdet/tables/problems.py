@@ -76,9 +76,7 @@ def ground_truth_problems(gt: GroundTruth) -> Iterator[Problem]:
         yield Problem(gt.source, what, int(row), table="annotation")
     if gt.masks is not None:
         height, width = gt.images.height[gt.image], gt.images.width[gt.image]
-        wrong = (gt.masks.kind == RLE) & (
-            (gt.masks.height != height) | (gt.masks.width != width)
-        )
+        wrong = (gt.masks.kind == RLE) & ((gt.masks.height != height) | (gt.masks.width != width))
         for row in np.flatnonzero(wrong):
             yield Problem(
                 gt.source,
@@ -104,14 +102,14 @@ def pair_problems(gt: GroundTruth, detections: Detections) -> Iterator[Problem]:
     if detections.masks is None or len(unknown):
         return
     masks = detections.masks
-    rows = image[detections.image]
-    height, width = gt.images.height[rows], gt.images.width[rows]
+    at = image[detections.image]
+    height, width = gt.images.height[at], gt.images.width[at]
     wrong = (masks.kind == RLE) & ((masks.height != height) | (masks.width != width))
     for row in np.flatnonzero(wrong):
         yield Problem(
             detections.source,
             f"mask is {masks.height[row]} x {masks.width[row]}, but image "
-            f"{gt.images.ids[rows[row]]} is {height[row]} x {width[row]}",
+            f"{gt.images.ids[at[row]]} is {height[row]} x {width[row]}",
             int(row),
         )
 
@@ -130,6 +128,11 @@ def rows_of(ids: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int
     """Where each wanted id stands in ascending `ids`, -1 where it does not."""
     if len(ids) == 0:
         return np.full(len(wanted), -1, dtype=np.int32)
+    if len(wanted) > len(ids) and ids[0] >= 0 and ids[-1] < 1 << 22:
+        # A table of all ids up to the highest is faster than a search for each.
+        table = np.full(int(ids[-1]) + 2, -1, dtype=np.int32)
+        table[ids] = np.arange(len(ids), dtype=np.int32)
+        return table[np.where((wanted >= 0) & (wanted <= ids[-1]), wanted, len(table) - 1)]
     rows = np.minimum(np.searchsorted(ids, wanted), len(ids) - 1)
     return np.where(ids[rows] == wanted, rows, -1).astype(np.int32)
 

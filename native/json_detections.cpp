@@ -1,0 +1,138 @@
+#include "finite.hpp"
+#include "json_masks.hpp"
+#include "json_top.hpp"
+
+namespace lvdet::json {
+
+namespace {
+
+class DetectionBlock : public MaskedBlock {
+   public:
+    IdIndex image_ids, category_ids;
+    std::vector<std::int32_t> image, category;
+    std::vector<double> score;
+    std::vector<std::array<double, 4>> box;
+    std::int64_t with_mask_count = 0, without_box_count = 0;
+    bool usable = true;
+
+    void clear(std::int64_t byte, const char* text) {
+        restart(byte, text);
+        image_ids.clear();
+        category_ids.clear();
+        image.clear();
+        category.clear();
+        score.clear();
+        box.clear();
+        with_mask_count = without_box_count = 0;
+        usable = true;
+    }
+    void record(Cursor& cursor) {
+        static constexpr auto keys = make_keys("image_id", "category_id", "bbox", "score",
+                                               "segmentation", "annotations", "images");
+        const char* const at = cursor.position();
+        unsigned seen = 0;
+        image_id_ = category_id_ = 0;
+        score_ = 0.0;
+        box_ = {0, 0, 0, 0};
+        box_missing_ = false;
+        begin_mask();
+        read_keys(cursor, keys, follows_, [&](int field) {
+            seen |= 1u << field;
+            switch (field) {
+                case 0: read_integer(cursor, keys[0], image_id_); break;
+                case 1: read_integer(cursor, keys[1], category_id_); break;
+                case 2: read_box(cursor, box_); break;
+                case 3: read_real(cursor, keys[3], score_); break;
+                case 4: read_segmentation(cursor); break;
+                default: cursor.skip_value();
+            }
+        });
+        if ((seen & 0xf) == 0xf) return;
+        if (seen >> 5)
+            throw SyntaxError{at, "this is an annotation file, expected a list of detections"};
+        for (const std::size_t field : {0, 1, 3})
+            if (!(seen >> field & 1)) report(at, "there is no " + std::string(keys[field]));
+        if (seen & 4) return;
+        box_missing_ = true;
+        if (kind_ != kMaskNone) {
+            const Box made = box_of_mask();
+            box_ = {made.x, made.y, made.w, made.h};
+        } else if (!(seen & 16)) {
+            report(at, "there is neither bbox nor segmentation");
+        }
+    }
+    void keep() {
+        with_mask_count += kind_ != kMaskNone;
+        without_box_count += box_missing_;
+        usable &= is_usable(score_, box_.data());
+        image.push_back(image_ids[image_id_]);
+        category.push_back(category_ids[category_id_]);
+        score.push_back(score_);
+        box.push_back(box_);
+        keep_mask();
+        ++rows_;
+    }
+
+   private:
+    std::int64_t image_id_ = 0, category_id_ = 0;
+    double score_ = 0.0;
+    std::array<double, 4> box_{};
+    bool box_missing_ = false;
+    std::array<std::int8_t, 8> follows_ = in_order<7>();
+};
+
+// New rows for a block's ids among all ids.
+void append_rows(Column<std::int32_t>& out, const std::vector<std::int32_t>& rows,
+                 const IdIndex& block_ids, IdIndex& ids) {
+    std::vector<std::int32_t> renamed;
+    for (const std::int64_t id : block_ids.ids()) renamed.push_back(ids[id]);
+    std::int32_t* place = out.extend(rows.size());
+    for (const std::int32_t row : rows) *place++ = renamed[static_cast<std::size_t>(row)];
+}
+
+}  // namespace
+
+void read_detections(const File& file, bool masks, int threads, std::size_t chunk,
+                     const Control& control, DetectionColumns& out) {
+    TopLevel top(file);
+    const char c = top.peek_past_space();
+    if (c == '\0') top.fail("the file is empty");
+    if (c != '[' && c != '{') top.fail("expected a list of detections, '['");
+    const Layout layout = c == '[' ? Layout::array : Layout::lines;
+    if (c == '[') top.take();
+    const std::int64_t begin = top.position();
+    auto commit = [&](DetectionBlock& block) {
+        if (out.rows == 0 && block.rows() > 0) {
+            // The first block tells how many rows to expect; room for them is taken at once.
+            const double bytes = static_cast<double>(
+                std::min<std::int64_t>(static_cast<std::int64_t>(chunk), file.size - begin));
+            const auto rows =
+                static_cast<std::size_t>(1.05 * static_cast<double>(block.rows()) / bytes *
+                                         static_cast<double>(file.size - begin));
+            out.image.reserve(rows);
+            out.category.reserve(rows);
+            out.score.reserve(rows);
+            out.box.reserve(4 * rows);
+        }
+        append_rows(out.image, block.image, block.image_ids, out.image_ids);
+        append_rows(out.category, block.category, block.category_ids, out.category_ids);
+        append(out.score, block.score);
+        if (!block.box.empty()) out.box.append(block.box.data()->data(), 4 * block.box.size());
+        // Files without masks pay nothing for them: the columns begin with the first mask.
+        if (out.rows_with_masks + block.with_mask_count > 0)
+            append_masks(out.masks, block, out.rows);
+        append_problems(out.problems, out.problem_count, block, out.rows, "");
+        out.rows += block.rows();
+        out.rows_with_masks += block.with_mask_count;
+        out.rows_without_box += block.without_box_count;
+        out.usable &= block.usable;
+    };
+    const std::int64_t end =
+        masks ? read_records<DetectionBlock>(file, begin, layout, threads, chunk, control, commit)
+              : read_records<WithoutMasks<DetectionBlock>>(file, begin, layout, threads, chunk,
+                                                           control, commit);
+    top.seek(end);
+    if (top.peek_past_space() != '\0') top.fail("there is more after the end of the list");
+}
+
+}  // namespace lvdet::json
