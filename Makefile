@@ -9,10 +9,10 @@ demo: $(VENV)/.installed
 	$(BIN)/lvdet demo demo
 
 test: $(VENV)/.tested-with
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2
 
 test-long: $(VENV)/.tested-with
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m long
+	$(BIN)/python -m pytest -n 2 -m long
 
 bench: $(VENV)/.installed benchmarks/.venv/.installed
 	$(BIN)/python benchmarks/run.py $(BENCH_ARGS)

@@ -95,49 +95,6 @@ inline bool add_sixteen(const std::uint8_t* text, std::int64_t& before, std::int
 #endif
 }
 
-// Runs from the sorted positions at which a mask changes between background and object.
-void runs_from_toggles(std::vector<std::int64_t>& toggles, std::int64_t pixels, Runs& runs) {
-    std::sort(toggles.begin(), toggles.end());
-    runs.clear();
-    std::int64_t last = 0;
-    for (std::size_t i = 0; i < toggles.size();) {
-        std::size_t j = i;
-        while (j < toggles.size() && toggles[j] == toggles[i]) ++j;
-        const std::int64_t at = toggles[i];
-        const bool odd = (j - i) & 1;
-        i = j;
-        if (!odd || at >= pixels) continue;
-        runs.push_back(static_cast<std::uint32_t>(at - last));
-        last = at;
-    }
-    runs.push_back(static_cast<std::uint32_t>(pixels - last));
-}
-
-struct Point {
-    int x, y;
-};
-
-// The pixels of an edge at high resolution, from first to last, one for each step of its
-// longer axis.
-void trace_edge(Point from, Point to, std::vector<Point>& path) {
-    const int dx = std::abs(to.x - from.x), dy = std::abs(to.y - from.y);
-    const bool along_x = dx >= dy;
-    const bool flip = along_x ? from.x > to.x : from.y > to.y;
-    if (flip) std::swap(from, to);
-    const int steps = along_x ? dx : dy;
-    double slope = 0.0;
-    if (steps > 0)
-        slope = along_x ? static_cast<double>(to.y - from.y) / dx
-                        : static_cast<double>(to.x - from.x) / dy;
-    for (int i = 0; i <= steps; ++i) {
-        const int t = flip ? steps - i : i;
-        if (along_x)
-            path.push_back({t + from.x, static_cast<int>(from.y + slope * t + .5)});
-        else
-            path.push_back({static_cast<int>(from.x + slope * t + .5), t + from.y});
-    }
-}
-
 // Walks two run lists together, calling visit(length, in_a, in_b) for each common piece.
 template <class Visit>
 void walk(const Runs& a, const Runs& b, Visit&& visit) {
@@ -150,86 +107,6 @@ void walk(const Runs& a, const Runs& b, Visit&& visit) {
         left_b -= step;
         if (left_a == 0 && ++i < a.size()) left_a = a[i];
         if (left_b == 0 && ++j < b.size()) left_b = b[j];
-    }
-}
-
-// A pixel mask as one bit a pixel, each column its own row of words.
-class Bits {
-   public:
-    Bits(std::int64_t height, std::int64_t width)
-        : words_(static_cast<std::size_t>((height + 63) / 64)),
-          width_(static_cast<std::size_t>(width)),
-          bits_(words_ * width_, 0) {}
-
-    std::uint64_t* column(std::size_t x) { return bits_.data() + x * words_; }
-    std::size_t words() const { return words_; }
-    std::size_t width() const { return width_; }
-
-    void fill(std::size_t x, std::int64_t from, std::int64_t to) {
-        std::uint64_t* column_bits = column(x);
-        for (std::int64_t y = from; y < to;) {
-            const std::int64_t stop = std::min(to, (y / 64 + 1) * 64);
-            const std::uint64_t ones =
-                stop - y == 64 ? ~std::uint64_t{0} : ((std::uint64_t{1} << (stop - y)) - 1);
-            column_bits[y / 64] |= ones << (y % 64);
-            y = stop;
-        }
-    }
-
-    // this &= this moved by `shift` pixels along y (either sign); what moves in is background.
-    void and_shifted_rows(std::int64_t shift) {
-        const std::size_t whole = static_cast<std::size_t>(std::llabs(shift) / 64);
-        const unsigned part = static_cast<unsigned>(std::llabs(shift) % 64);
-        std::vector<std::uint64_t> moved(words_);
-        for (std::size_t x = 0; x < width_; ++x) {
-            std::uint64_t* c = column(x);
-            for (std::size_t k = 0; k < words_; ++k) {
-                std::uint64_t word = 0;
-                if (shift > 0) {
-                    if (k >= whole) word = c[k - whole] << part;
-                    if (part && k > whole) word |= c[k - whole - 1] >> (64 - part);
-                } else {
-                    if (k + whole < words_) word = c[k + whole] >> part;
-                    if (part && k + whole + 1 < words_) word |= c[k + whole + 1] << (64 - part);
-                }
-                moved[k] = word;
-            }
-            for (std::size_t k = 0; k < words_; ++k) c[k] &= moved[k];
-        }
-    }
-
-    // this &= this moved by `shift` columns (either sign); what moves in is background.
-    void and_shifted_columns(std::int64_t shift) {
-        const std::size_t distance = static_cast<std::size_t>(std::llabs(shift));
-        for (std::size_t i = 0; i < width_; ++i) {
-            const std::size_t x = shift > 0 ? width_ - 1 - i : i;
-            const bool inside = shift > 0 ? x >= distance : x + distance < width_;
-            std::uint64_t* c = column(x);
-            if (!inside) {
-                std::memset(c, 0, words_ * sizeof *c);
-                continue;
-            }
-            const std::uint64_t* other = column(shift > 0 ? x - distance : x + distance);
-            for (std::size_t k = 0; k < words_; ++k) c[k] &= other[k];
-        }
-    }
-
-   private:
-    std::size_t words_, width_;
-    std::vector<std::uint64_t> bits_;
-};
-
-// Erodes along one axis by `reach` on both sides: a pixel stays if all within reach are set.
-// Windows double in length at each step, so it takes log2(reach) passes.
-template <class AndShifted>
-void erode(std::int64_t reach, AndShifted&& and_shifted) {
-    for (const std::int64_t sign : {1, -1}) {
-        std::int64_t covered = 1;  // each pixel stands for this many, itself included
-        while (covered < reach + 1) {
-            const std::int64_t step = std::min(covered, reach + 1 - covered);
-            and_shifted(sign * step);
-            covered += step;
-        }
     }
 }
 
@@ -287,28 +164,21 @@ void encode_runs(const std::uint32_t* runs, std::size_t size, std::vector<std::u
     }
 }
 
-void polygon_runs(const double* xy, std::size_t points, std::int64_t height, std::int64_t width,
-                  Runs& runs) {
-    constexpr double scale = 5;
-    std::vector<Point> corners(points);
-    for (std::size_t i = 0; i < points; ++i)
-        corners[i] = {static_cast<int>(scale * xy[2 * i] + .5),
-                      static_cast<int>(scale * xy[2 * i + 1] + .5)};
-    std::vector<Point> path;
-    for (std::size_t i = 0; i < points; ++i)
-        trace_edge(corners[i], corners[(i + 1) % points], path);
-    std::vector<std::int64_t> toggles;
-    for (std::size_t i = 1; i < path.size(); ++i) {
-        if (path[i].x == path[i - 1].x) continue;
-        // The path crosses into another fine column: does a pixel column's centre lie there?
-        const double fine = path[i].x < path[i - 1].x ? path[i].x : path[i].x - 1;
-        const double x = (fine + .5) / scale - .5;
-        if (std::floor(x) != x || x < 0 || x > static_cast<double>(width - 1)) continue;
-        double y = (std::min(path[i].y, path[i - 1].y) + .5) / scale - .5;
-        y = std::ceil(std::clamp(y, 0.0, static_cast<double>(height)));
-        toggles.push_back(static_cast<std::int64_t>(x) * height + static_cast<std::int64_t>(y));
+void runs_from_toggles(std::vector<std::int64_t>& toggles, std::int64_t pixels, Runs& runs) {
+    std::sort(toggles.begin(), toggles.end());
+    runs.clear();
+    std::int64_t last = 0;
+    for (std::size_t i = 0; i < toggles.size();) {
+        std::size_t j = i;
+        while (j < toggles.size() && toggles[j] == toggles[i]) ++j;
+        const std::int64_t at = toggles[i];
+        const bool odd = (j - i) & 1;
+        i = j;
+        if (!odd || at >= pixels) continue;
+        runs.push_back(static_cast<std::uint32_t>(at - last));
+        last = at;
     }
-    runs_from_toggles(toggles, height * width, runs);
+    runs.push_back(static_cast<std::uint32_t>(pixels - last));
 }
 
 const char* row_runs(const MaskColumn& masks, std::size_t row, std::int64_t height,
@@ -333,21 +203,6 @@ const char* row_runs(const MaskColumn& masks, std::size_t row, std::int64_t heig
         if (part > 0) runs = unite(runs, part_runs);
     }
     return nullptr;
-}
-
-void encode_polygons(const std::vector<std::vector<double>>& parts,
-                     std::vector<std::uint8_t>& out) {
-    auto append = [&out](const void* from, std::size_t bytes) {
-        const auto* p = static_cast<const std::uint8_t*>(from);
-        out.insert(out.end(), p, p + bytes);
-    };
-    const auto count = static_cast<std::uint32_t>(parts.size());
-    append(&count, sizeof count);
-    for (const auto& part : parts) {
-        const auto length = static_cast<std::uint32_t>(part.size());
-        append(&length, sizeof length);
-    }
-    for (const auto& part : parts) append(part.data(), part.size() * sizeof(double));
 }
 
 Runs unite(const Runs& a, const Runs& b) {
@@ -402,75 +257,6 @@ Box mask_box(const Runs& runs, std::int64_t height) {
     if (left < 0) return {0, 0, 0, 0};
     return {static_cast<double>(left), static_cast<double>(top),
             static_cast<double>(right - left + 1), static_cast<double>(bottom - top + 1)};
-}
-
-Box polygon_box(const std::uint8_t* data) {
-    std::uint32_t parts = 0, total = 0;
-    std::memcpy(&parts, data, sizeof parts);
-    for (std::uint32_t part = 0; part < parts; ++part) {
-        std::uint32_t count = 0;
-        std::memcpy(&count, data + (part + 1) * sizeof count, sizeof count);
-        total += count;
-    }
-    std::vector<double> xy(total);
-    std::memcpy(xy.data(), data + (parts + 1) * sizeof parts, total * sizeof(double));
-    if (xy.size() < 2) return {0, 0, 0, 0};
-    double left = xy[0], right = xy[0], top = xy[1], bottom = xy[1];
-    for (std::size_t i = 0; i + 1 < xy.size(); i += 2) {
-        left = std::min(left, xy[i]);
-        right = std::max(right, xy[i]);
-        top = std::min(top, xy[i + 1]);
-        bottom = std::max(bottom, xy[i + 1]);
-    }
-    return {left, top, right - left, bottom - top};
-}
-
-std::int64_t boundary_reach(std::int64_t height, std::int64_t width) {
-    const double diagonal = std::sqrt(static_cast<double>(height * height + width * width));
-    return std::max<std::int64_t>(1, std::llrint(0.02 * diagonal));
-}
-
-Runs boundary(const Runs& runs, std::int64_t height, std::int64_t width, std::int64_t reach) {
-    const Box box = mask_box(runs, height);
-    if (box.w == 0) return runs;
-    // Work inside the mask's own box: what lies outside is background already.
-    const auto left = static_cast<std::int64_t>(box.x), top = static_cast<std::int64_t>(box.y);
-    const auto columns = static_cast<std::int64_t>(box.w), rows = static_cast<std::int64_t>(box.h);
-    Bits inner(rows, columns);
-    std::int64_t at = 0;
-    for (std::size_t i = 0; i < runs.size(); ++i) {
-        std::int64_t begin = at;
-        at += runs[i];
-        if (!(i & 1)) continue;
-        while (begin < at) {
-            const std::int64_t x = begin / height;
-            const std::int64_t stop = std::min(at, (x + 1) * height);
-            inner.fill(static_cast<std::size_t>(x - left), begin - x * height - top,
-                       stop - x * height - top);
-            begin = stop;
-        }
-    }
-    erode(reach, [&](std::int64_t shift) { inner.and_shifted_rows(shift); });
-    erode(reach, [&](std::int64_t shift) { inner.and_shifted_columns(shift); });
-    // The boundary is the mask without its inner part: toggles of both, together.
-    std::vector<std::int64_t> toggles;
-    at = 0;
-    for (const std::uint32_t run : runs) toggles.push_back(at += run);
-    for (std::int64_t x = 0; x < columns; ++x) {
-        const std::uint64_t* column = inner.column(static_cast<std::size_t>(x));
-        std::uint64_t carry = 0;
-        for (std::size_t k = 0; k < inner.words(); ++k) {
-            std::uint64_t edges = column[k] ^ (column[k] << 1 | carry);
-            carry = column[k] >> 63;
-            for (; edges; edges &= edges - 1)
-                toggles.push_back((left + x) * height + top + static_cast<std::int64_t>(k) * 64 +
-                                  __builtin_ctzll(edges));
-        }
-        // Eroded at both ends, a column's last pixel inside the box is never set.
-    }
-    Runs out;
-    runs_from_toggles(toggles, height * width, out);
-    return out;
 }
 
 }  // namespace lvdet

@@ -34,6 +34,9 @@ void encode_runs(const std::uint32_t* runs, std::size_t size, std::vector<std::u
 // What is wrong with a compressed string of a height x width mask, or nullptr.
 const char* check_rle(const std::uint8_t* text, std::size_t size, std::int64_t pixels);
 
+// Runs from the positions, in any order, at which a mask changes between background and object.
+void runs_from_toggles(std::vector<std::int64_t>& toggles, std::int64_t pixels, Runs& runs);
+
 // The mask of one polygon (x, y pairs), traced as the COCO tools trace it: edges at five times
 // the resolution, snapped to pixel columns.
 void polygon_runs(const double* xy, std::size_t points, std::int64_t height, std::int64_t width,

@@ -12,10 +12,14 @@ from lvdet.tables.detections import Detections
 from lvdet.tables.ground_truth import GroundTruth
 from lvdet.tables.problems import category_rows
 
-#: A file counts as cut at N an image where this share of its images has exactly N, its most.
-CUT_SHARE = 0.05
-#: Fewer an image than this can be what a detector found by itself.
-CUT_LEAST = 10
+#: Limits an image that tools are known to cut at. An image at just one of these, and none above
+#: it, is no accident.
+USUAL_CUTS = frozenset({100, 200, 300, 500, 1_000, 2_000, 3_000, 5_000, 10_000})
+#: At any other number, a file counts as cut where this many images have exactly that number,
+#: their most, …
+CUT_IMAGES = 5
+#: … and are more than all those up to this share below it.
+CUT_MARGIN = 0.1
 
 
 def image_cut(detections: Detections) -> tuple[int, int] | None:
@@ -26,9 +30,10 @@ def image_cut(detections: Detections) -> tuple[int, int] | None:
         return None
     most = int(counts.max())
     at_most = int((counts == most).sum())
-    if most < CUT_LEAST or at_most < max(2, CUT_SHARE * len(counts)):
-        return None
-    return most, at_most
+    close = int(((counts < most) & (counts >= (1 - CUT_MARGIN) * most)).sum())
+    if most in USUAL_CUTS or (most > 1 and at_most >= CUT_IMAGES and at_most > close):
+        return most, at_most
+    return None
 
 
 def input_warnings(

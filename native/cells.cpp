@@ -1,0 +1,153 @@
+#include "cells.hpp"
+
+#include <numeric>
+
+#include "parallel.hpp"
+
+namespace lvdet {
+
+namespace {
+constexpr std::size_t kBlock = 1 << 16;  // detections looked up at a time
+}
+
+Cells make_cells(const Truth& truth, const Found& found) {
+    const Grouping by_image = group_rows(truth.image, truth.images, truth.rows);
+    Grouping found_by_image;
+    if (!truth.negative) {
+        std::vector<std::int32_t> image(found.rows);
+        for (std::size_t i = 0; i < found.rows; ++i) image[i] = found.image_rows[found.image[i]];
+        found_by_image = group_rows(image.data(), truth.images, found.rows);
+    }
+    Cells cells;
+    cells.categories = truth.categories;
+    cells.image_offsets.push_back(0);
+    std::vector<std::int32_t> here;
+    std::vector<std::int32_t> last_seen(truth.categories, -1);
+    for (std::size_t image = 0; image < truth.images; ++image) {
+        here.clear();
+        auto add = [&](std::int32_t category) {
+            if (category < 0 || last_seen[index(category)] == static_cast<std::int32_t>(image))
+                return;
+            last_seen[index(category)] = static_cast<std::int32_t>(image);
+            here.push_back(category);
+        };
+        for (auto k = by_image.offsets[image]; k < by_image.offsets[image + 1]; ++k)
+            add(truth.category[by_image.rows[index(k)]]);
+        if (truth.negative) {
+            for (auto k = truth.negative.offsets[image]; k < truth.negative.offsets[image + 1]; ++k)
+                add(truth.negative.items[k]);
+        } else {
+            for (auto k = found_by_image.offsets[image]; k < found_by_image.offsets[image + 1]; ++k)
+                add(found.category_rows[found.category[found_by_image.rows[index(k)]]]);
+        }
+        std::sort(here.begin(), here.end());
+        cells.category.insert(cells.category.end(), here.begin(), here.end());
+        cells.image.insert(cells.image.end(), here.size(), static_cast<std::int32_t>(image));
+        cells.image_offsets.push_back(static_cast<std::int64_t>(cells.category.size()));
+    }
+    cells.not_exhaustive.assign(cells.size(), 0);
+    if (truth.not_exhaustive) {
+        for (std::size_t image = 0; image < truth.images; ++image)
+            for (auto k = truth.not_exhaustive.offsets[image];
+                 k < truth.not_exhaustive.offsets[image + 1]; ++k) {
+                const std::int32_t cell =
+                    cells.find(static_cast<std::int32_t>(image), truth.not_exhaustive.items[k]);
+                if (cell >= 0) cells.not_exhaustive[index(cell)] = 1;
+            }
+    }
+    return cells;
+}
+
+Grouping rank_in_cells(const Cells& cells, const Found& found, int threads) {
+    struct Entry {
+        std::int32_t cell, row;
+    };
+    std::vector<std::vector<Entry>> entries((found.rows + kBlock - 1) / kBlock);
+    parallel_for(entries.size(), threads, [&](std::size_t block) {
+        // The cells of one image by class, filled anew when the image changes: in most files a
+        // few hundred rows in a row are of the same image.
+        std::vector<std::int32_t> of_class(cells.categories, -1);
+        std::int64_t first = 0, last = 0;
+        std::int32_t current = -1;
+        const std::size_t end = std::min(found.rows, (block + 1) * kBlock);
+        for (std::size_t i = block * kBlock; i < end; ++i) {
+            const std::int32_t image = found.image_rows[found.image[i]];
+            const std::int32_t category = found.category_rows[found.category[i]];
+            if (image < 0 || category < 0) continue;
+            if (image != current) {
+                for (auto c = first; c < last; ++c) of_class[index(cells.category[index(c)])] = -1;
+                first = cells.image_offsets[index(image)];
+                last = cells.image_offsets[index(image) + 1];
+                for (auto c = first; c < last; ++c)
+                    of_class[index(cells.category[index(c)])] = static_cast<std::int32_t>(c);
+                current = image;
+            }
+            const std::int32_t cell = of_class[index(category)];
+            if (cell >= 0) entries[block].push_back({cell, static_cast<std::int32_t>(i)});
+        }
+    });
+    // A counting sort by cell; rows stay in file order.
+    Grouping ranked;
+    ranked.offsets.assign(cells.size() + 1, 0);
+    for (const auto& block : entries)
+        for (const Entry& entry : block) ++ranked.offsets[index(entry.cell) + 1];
+    std::partial_sum(ranked.offsets.begin(), ranked.offsets.end(), ranked.offsets.begin());
+    ranked.rows.resize(index(ranked.offsets.back()));
+    std::vector<std::int64_t> next(ranked.offsets.begin(), ranked.offsets.end() - 1);
+    for (const auto& block : entries)
+        for (const Entry& entry : block) ranked.rows[index(next[index(entry.cell)]++)] = entry.row;
+    parallel_for((cells.size() + 1023) / 1024, threads, [&](std::size_t block) {
+        const std::size_t end = std::min(cells.size(), (block + 1) * 1024);
+        for (std::size_t c = block * 1024; c < end; ++c) {
+            const auto first = ranked.rows.begin() + ranked.offsets[c];
+            const auto last = ranked.rows.begin() + ranked.offsets[c + 1];
+            const auto better = [&](std::int32_t a, std::int32_t b) {
+                return found.score[a] > found.score[b] ||
+                       (found.score[a] == found.score[b] && a < b);
+            };
+            if (!std::is_sorted(first, last, better)) std::sort(first, last, better);
+        }
+    });
+    return ranked;
+}
+
+std::vector<std::int32_t> order_by_class(const Cells& cells, const Grouping& ranked,
+                                         const Found& found, int threads, Matched& out) {
+    const Grouping by_class = group_rows(cells.category.data(), cells.categories, cells.size());
+    out.category_offsets.assign(cells.categories + 1, 0);
+    for (std::size_t cell = 0; cell < cells.size(); ++cell)
+        out.category_offsets[index(cells.category[cell]) + 1] +=
+            ranked.offsets[cell + 1] - ranked.offsets[cell];
+    std::partial_sum(out.category_offsets.begin(), out.category_offsets.end(),
+                     out.category_offsets.begin());
+    const std::size_t rows = ranked.rows.size();
+    out.detection.resize(rows);
+    out.position.resize(rows);
+    std::vector<std::int32_t> place(rows);
+    struct Scored {
+        double score;
+        std::int32_t position;
+    };
+    parallel_for(cells.categories, threads, [&](std::size_t category) {
+        std::vector<Scored> list;
+        list.reserve(index(out.category_offsets[category + 1] - out.category_offsets[category]));
+        for (auto k = by_class.offsets[category]; k < by_class.offsets[category + 1]; ++k) {
+            const std::size_t cell = index(by_class.rows[index(k)]);
+            for (auto p = ranked.offsets[cell]; p < ranked.offsets[cell + 1]; ++p)
+                list.push_back({found.score[ranked.rows[index(p)]], static_cast<std::int32_t>(p)});
+        }
+        std::sort(list.begin(), list.end(), [](const Scored& a, const Scored& b) {
+            return a.score > b.score || (a.score == b.score && a.position < b.position);
+        });
+        std::size_t next = index(out.category_offsets[category]);
+        for (const Scored& entry : list) {
+            place[index(entry.position)] = static_cast<std::int32_t>(next);
+            out.position[next] = entry.position;
+            out.detection[next] = ranked.rows[index(entry.position)];
+            ++next;
+        }
+    });
+    return place;
+}
+
+}  // namespace lvdet

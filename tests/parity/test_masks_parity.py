@@ -1,0 +1,136 @@
+"""Polygons, boxes of masks and boundaries against pycocotools and faster-coco-eval."""
+
+from __future__ import annotations
+
+import random
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pycocotools.mask as coco_mask
+import pytest
+from oracles.boundary_reference import boundary_ious, evaluate_boundary
+from oracles.cases import coco_case, polygon_case
+from tabled import assert_agree, read_case
+
+import lvdet
+from lvdet import _native
+from lvdet.read.records import masks_from_segmentations
+
+
+def runs_of(masks: lvdet.Masks, height: int, width: int, *, edges: bool) -> list[list[int]]:
+    sizes = np.full(len(masks), height, np.int32), np.full(len(masks), width, np.int32)
+    counts, offsets = _native.mask_runs(masks.columns, *sizes, edges)
+    return [counts[a:b].tolist() for a, b in zip(offsets[:-1], offsets[1:], strict=True)]
+
+
+def coco_runs(rle: dict[str, object]) -> list[int]:
+    """The runs of a compressed RLE, by way of its pixels."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pixels = coco_mask.decode(rle).reshape(-1, order="F")
+    changes = np.flatnonzero(np.diff(pixels)) + 1
+    runs = np.diff([0, *changes, len(pixels)]).tolist()
+    return [0, *runs] if len(pixels) and pixels[0] else runs
+
+
+@pytest.mark.parametrize("batch", range(8))
+def test_polygons_run_for_run(batch: int) -> None:
+    rng = random.Random(batch)
+    for _ in range(400):
+        parts, height, width = polygon_case(rng)
+        rle = coco_mask.merge(coco_mask.frPyObjects(parts, height, width))
+        masks = masks_from_segmentations([parts])
+        runs = runs_of(masks, height, width, edges=False)[0]
+        data, _ = _native.rle_encode(
+            np.array(runs, dtype=np.uint32), np.array([0, len(runs)], dtype=np.int64)
+        )
+        assert data.tobytes() == rle["counts"], (parts, height, width)
+
+
+def random_rles(rng: np.random.Generator, count: int, height: int, width: int) -> list[dict]:
+    """Blobs of all sizes: unions of boxes, some touching the border, some with holes."""
+    rles = []
+    for _ in range(count):
+        pixels = np.zeros((height, width), dtype=np.uint8)
+        for _ in range(rng.integers(0, 4)):
+            y, x = rng.integers(-5, height), rng.integers(-5, width)
+            h, w = rng.integers(1, height + 1), rng.integers(1, width + 1)
+            pixels[max(y, 0) : y + h, max(x, 0) : x + w] ^= 1
+        rles.append(coco_mask.encode(np.asfortranarray(pixels)))
+    return rles
+
+
+def test_boxes_of_masks() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        height, width = rng.integers(1, 90, 2).tolist()
+        rles = random_rles(rng, 5, height, width)
+        boxes = _native.mask_boxes(masks_from_segmentations(rles).columns)
+        assert np.array_equal(boxes, coco_mask.toBbox(rles).reshape(-1, 4))
+
+
+def test_compressed_strings_round_trip() -> None:
+    rng = np.random.default_rng(1)
+    for _ in range(200):
+        height, width = rng.integers(1, 200, 2).tolist()
+        for rle in random_rles(rng, 5, height, width):
+            runs = runs_of(masks_from_segmentations([rle]), height, width, edges=False)[0]
+            assert runs == coco_runs(rle)
+
+
+def dilation(height: int, width: int) -> int:
+    return max(1, round(0.02 * np.sqrt(height**2 + width**2)))
+
+
+def test_boundaries_pixel_by_pixel() -> None:
+    """A pixel is of the boundary if one within reach, in both axes, is outside the mask."""
+    rng = np.random.default_rng(2)
+    for _ in range(60):
+        height, width = rng.integers(1, 150, 2).tolist()
+        reach = dilation(height, width)
+        rles = random_rles(rng, 3, height, width)
+        runs = runs_of(masks_from_segmentations(rles), height, width, edges=True)
+        for rle, found in zip(rles, runs, strict=True):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                pixels = coco_mask.decode(rle)
+            padded = np.pad(pixels, reach)
+            inner = np.ones_like(pixels)
+            for dy in range(2 * reach + 1):
+                for dx in range(2 * reach + 1):
+                    inner &= padded[dy : dy + height, dx : dx + width]
+            expected = coco_runs(coco_mask.encode(np.asfortranarray(pixels - inner)))
+            assert found == expected, (height, width)
+
+
+def test_boundary_iou_of_pairs() -> None:
+    rng = np.random.default_rng(3)
+    checked = 0
+    while checked < 80:
+        height, width = rng.integers(20, 300, 2).tolist()
+        if abs(0.02 * np.hypot(height, width) % 1 - 0.5) < 1e-6:
+            continue  # exactly half a pixel is rounded otherwise there; see its docstring
+        checked += 1
+        dt, gt = random_rles(rng, 3, height, width), random_rles(rng, 3, height, width)
+        expected = boundary_ious(dt, gt, [0, 0, 0])
+        dt_edges = runs_of(masks_from_segmentations(dt), height, width, edges=True)
+        gt_edges = runs_of(masks_from_segmentations(gt), height, width, edges=True)
+        whole = coco_mask.iou(dt, gt, [0, 0, 0])
+        for i, a in enumerate(dt_edges):
+            for j, b in enumerate(gt_edges):
+                inside_a = np.repeat(np.arange(len(a)) % 2 == 1, a)
+                inside_b = np.repeat(np.arange(len(b)) % 2 == 1, b)
+                union = (inside_a | inside_b).sum()
+                edge = (inside_a & inside_b).sum() / union if union else 0.0
+                assert min(whole[i, j], edge) == expected[i, j]
+
+
+@pytest.mark.parametrize("batch", range(6))
+def test_boundary_evaluation(batch: int, tmp_path: Path) -> None:
+    for seed in range(batch * 25, (batch + 1) * 25):
+        annotations, results = coco_case(seed, True)
+        gt, dt = read_case(annotations, results, tmp_path)
+        ours = lvdet.evaluate(gt, dt, iou="boundary", protocol=["old"], exact_lvis=True)
+        reference = evaluate_boundary(annotations, results)
+        assert_agree(ours["old"], reference, f"seed {seed}")
