@@ -440,7 +440,7 @@ nb::tuple accumulate_rankings(In<std::uint8_t> outcome_bits, std::size_t thresho
                               In<std::int64_t> truth, In<double> recalls, bool points,
                               int threads) {
     const std::size_t curves = offsets.size() - 1;
-    const std::size_t areas = curves ? truth.size() / curves : 1;
+    const std::size_t areas = truth.shape(1);
     const Outcomes outcomes{outcome_bits.data(), outcome_bits.shape(1), outcome_bits.shape(3),
                             thresholds};
     const Rankings rankings{order ? order->data() : nullptr, offsets.data(), curves,

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from rich.console import Group
+
     from lvdet.metrics.result import Evaluation
     from lvdet.read.files import Progress
 
@@ -57,17 +59,18 @@ def print_evaluation(result: Evaluation) -> None:
     Console().print(drawn_table(result))
 
 
-def drawn_table(result: Evaluation) -> object:
-    """The table of protocols for rich to draw."""
+def drawn_table(result: Evaluation) -> Group:
+    """The table of protocols for rich to draw, under a line that says what was evaluated."""
     from rich import box
+    from rich.console import Group
     from rich.table import Table
 
     header, budgets, *rows = result.table()
-    table = Table(box=box.SIMPLE_HEAD, title=result.title(), title_justify="left")
+    table = Table(box=box.SIMPLE_HEAD)
     table.add_column("")
     for name, budget in zip(header[1:], budgets[1:], strict=True):
         table.add_column(f"{name}\n[dim]{budget}[/dim]", justify="right")
     for row in rows:
         style = "bold" if row[0] == "AP" else ""
         table.add_row(*row, style=style, end_section=row[0] in ("AP75", "APl", "APf"))
-    return table
+    return Group(result.title(), table)

@@ -31,35 +31,49 @@ def class_curves(
     matches: Matches, keep: NDArray[np.bool_] | None = None, *, threads: int | None = None
 ) -> Curves:
     """The curves of each class over the detections that `keep` ([N], None for all) leaves."""
-    precision, recall, _ = _native.accumulate(
-        matches.outcomes,
-        len(matches.thresholds),
-        None,
-        matches.category_offsets,
-        matches.detection,
-        None if keep is None else keep.view(np.uint8),
-        matches.truth,
-        RECALLS,
-        False,
-        thread_count(threads),
+    curves, _ = accumulate(
+        matches, matches.truth, matches.category_offsets, keep=keep, threads=threads
     )
-    return Curves(precision, recall)
+    return curves
 
 
 def class_precision(
     matches: Matches, keep: NDArray[np.bool_] | None = None, *, threads: int | None = None
 ) -> NDArray[np.float64]:
     """[C, T, 101] precision at each recall over all areas, for plots; NaN where undefined."""
-    _, _, points = _native.accumulate(
-        matches.outcomes,
-        len(matches.thresholds),
-        None,
-        matches.category_offsets,
-        matches.detection,
-        None if keep is None else keep.view(np.uint8),
-        np.ascontiguousarray(matches.truth[:, :1]),
-        RECALLS,
-        True,
-        thread_count(threads),
+    truth = np.ascontiguousarray(matches.truth[:, :1])
+    _, points = accumulate(
+        matches, truth, matches.category_offsets, keep=keep, points=True, threads=threads
     )
     return np.ascontiguousarray(points[:, 0])
+
+
+def accumulate(
+    matches: Matches,
+    truth: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    *,
+    order: NDArray[np.int32] | None = None,
+    keep: NDArray[np.bool_] | None = None,
+    points: bool = False,
+    threads: int | None = None,
+) -> tuple[Curves, NDArray[np.float64]]:
+    """Curves of any rankings of the rows of `matches`.
+
+    truth: [curves, A] objects to find; offsets: [curves + 1] where each ranking begins in
+    `order`, or among the rows themselves; keep: [N] over the detections. Also the precision at
+    each recall, [curves, A, T, 101], empty unless `points`.
+    """
+    precision, recall, at_recall = _native.accumulate(
+        matches.outcomes,
+        len(matches.thresholds),
+        order,
+        offsets,
+        matches.detection,
+        None if keep is None else keep.view(np.uint8),
+        truth,
+        RECALLS,
+        points,
+        thread_count(threads),
+    )
+    return Curves(precision, recall), at_recall

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lvdet import _native
-from lvdet.metrics.average_precision import RECALLS, Curves
+from lvdet.metrics.average_precision import Curves, accumulate
 from lvdet.tables.matches import Matches
-from lvdet.threads import thread_count
 
 
 def pooled_order(
@@ -44,16 +43,11 @@ def pooled_curves(
         member[pool] = True
         rankings.append(order if member.all() else order[member[category]])
         truth.append(matches.truth[pool, 0].sum())
-    precision, recall, _ = _native.accumulate(
-        matches.outcomes,
-        len(matches.thresholds),
-        np.concatenate(rankings),
-        np.concatenate([[0], np.cumsum([len(rows) for rows in rankings])]).astype(np.int64),
-        matches.detection,
-        None,
+    curves, _ = accumulate(
+        matches,
         np.array(truth, dtype=np.int64).reshape(-1, 1),
-        RECALLS,
-        False,
-        thread_count(threads),
+        np.concatenate([[0], np.cumsum([len(rows) for rows in rankings])]).astype(np.int64),
+        order=np.concatenate(rankings),
+        threads=threads,
     )
-    return Curves(precision, recall)
+    return curves

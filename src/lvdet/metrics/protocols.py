@@ -115,6 +115,7 @@ def evaluate(
     return Evaluation(
         protocols=results,
         iou=iou,
+        thresholds=matches.thresholds,
         categories=gt.categories,
         truth=matches.truth[:, 0],
         selected=selected,

@@ -35,14 +35,12 @@ class ProtocolResult(Mapping[str, float]):
         return len(self.metrics)
 
     def __getattr__(self, name: str) -> float:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        try:
-            return self.metrics[name]
-        except KeyError:
-            raise AttributeError(
-                f"no metric {name!r} in protocol {self.name!r}, it has {list(self.metrics)}"
-            ) from None
+        metrics: dict[str, float] = self.__dict__.get(
+            "metrics", {}
+        )  # not there yet while being unpickled
+        if name not in metrics:
+            raise AttributeError(f"there is no metric {name!r}, but {list(metrics)}")
+        return metrics[name]
 
     def to_dict(self) -> dict[str, Any]:
         """The budget and the metrics, None where undefined."""
@@ -55,11 +53,14 @@ class ProtocolResult(Mapping[str, float]):
 class Evaluation(Mapping[str, ProtocolResult]):
     """The outcome of `evaluate`: a `ProtocolResult` for each protocol, by name.
 
-    truth: [C] int64, ground truth of each class; selected: rows of the classes evaluated
+    thresholds: [T] float64, IoU thresholds
+    truth: [C] int64, ground truth of each class
+    selected: rows of the classes evaluated
     """
 
     protocols: dict[str, ProtocolResult]
     iou: str
+    thresholds: NDArray[np.float64]
     categories: Categories
     truth: NDArray[np.int64]
     selected: NDArray[np.int64]
@@ -101,9 +102,7 @@ class Evaluation(Mapping[str, ProtocolResult]):
         return table
 
     def _threshold(self, level: float) -> int | None:
-        from lvdet.match.match import IOU_THRESHOLDS
-
-        places = np.flatnonzero(np.isclose(IOU_THRESHOLDS, level, rtol=0, atol=1e-9))
+        places = np.flatnonzero(np.isclose(self.thresholds, level, rtol=0, atol=1e-9))
         return int(places[0]) if len(places) else None
 
     def to_dict(self) -> dict[str, Any]:
@@ -131,7 +130,7 @@ class Evaluation(Mapping[str, ProtocolResult]):
         ]
         for key in dict.fromkeys(key for result in results for key in result):
             values = [result.metrics.get(key) for result in results]
-            if any(value is not None and not np.isnan(value) for value in values):
+            if key == "AP" or any(value is not None and value == value for value in values):
                 rows.append([key, *(percent(value) for value in values)])
         return rows
 

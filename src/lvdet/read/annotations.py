@@ -16,7 +16,7 @@ from lvdet.read.files import CHUNK, Progress, open_plain, run_reader, write_whol
 from lvdet.tables.categories import Categories
 from lvdet.tables.ground_truth import GroundTruth, ImageLists, Images
 from lvdet.tables.masks import POLYGONS, Masks
-from lvdet.tables.problems import Problem, ground_truth_problems, rows_of
+from lvdet.tables.problems import Problem, ground_truth_problems, rows_of, unlisted
 from lvdet.threads import thread_count
 
 
@@ -60,6 +60,7 @@ def load_ground_truth(
         Problem(source, what.partition(": ")[2], row, byte, _RECORDS[what.partition(": ")[0]])
         for row, byte, what in columns["problems"]
     ]
+    problems += unlisted(source, columns)
     if columns["failure"] is not None:
         what, byte, row = columns["failure"]
         problems.append(Problem(source, what, row if row >= 0 else None, byte))
@@ -160,6 +161,8 @@ def _masks(
     if columns is None:
         return None
     masks = Masks(**columns)
+    if not masks.kind.any():
+        return None
     polygons = masks.kind == POLYGONS
     masks.height[polygons] = height[image[polygons]]
     masks.width[polygons] = width[image[polygons]]

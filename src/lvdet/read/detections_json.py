@@ -10,7 +10,7 @@ from lvdet import _native
 from lvdet.read.files import CHUNK, Progress, open_plain, run_reader, write_whole
 from lvdet.tables.detections import Detections
 from lvdet.tables.masks import Masks
-from lvdet.tables.problems import Problem, detection_problems
+from lvdet.tables.problems import Problem, detection_problems, unlisted
 from lvdet.threads import thread_count
 
 #: Rows formatted at a time when writing.
@@ -41,6 +41,7 @@ def load_json(
         if not masks and columns["rows_without_box"]:
             columns = read(True)  # the boxes are to be made from the masks
     problems = [Problem(source, what, row, byte) for row, byte, what in columns["problems"]]
+    problems += unlisted(source, columns)
     if columns["failure"] is not None:
         what, byte, row = columns["failure"]
         problems.append(Problem(source, what, row if row >= 0 else None, byte))

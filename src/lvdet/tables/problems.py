@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +40,12 @@ def require(problems: Iterator[Problem]) -> None:
     """Raises the first problem, if there is one."""
     for problem in problems:
         raise InputError(str(problem))
+
+
+def unlisted(source: str, columns: dict[str, Any]) -> list[Problem]:
+    """One problem for all that a native reader counted and did not keep."""
+    more = columns["problem_count"] - len(columns["problems"])
+    return [Problem(source, f"and {more:,} more problems like these")] if more else []
 
 
 def detection_problems(detections: Detections) -> Iterator[Problem]:

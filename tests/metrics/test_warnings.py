@@ -1,0 +1,43 @@
+"""When a file counts as cut before it came."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import lvdet
+from lvdet.metrics.warnings import image_cut
+
+
+def file_with(counts: list[int]) -> lvdet.Detections:
+    image = np.repeat(np.arange(len(counts)), counts)
+    rows = len(image)
+    return lvdet.Detections.from_arrays(image, np.ones(rows), np.ones(rows), np.ones((rows, 4)))
+
+
+@pytest.mark.parametrize(
+    ("counts", "expected"),
+    [
+        ([300, 300, 12], (300, 2)),
+        ([300, 12], (300, 1)),
+        ([100] * 3 + [7], (100, 3)),
+        ([77] * 6 + [5, 9], (77, 6)),
+        ([77] * 6 + [76] * 6, None),  # no step at the top
+        ([77] * 4, None),  # too few to say
+        ([301, 300, 300], None),
+        ([1] * 50, None),
+        ([], None),
+    ],
+)
+def test_image_cut(counts: list[int], expected: tuple[int, int] | None) -> None:
+    assert image_cut(file_with(counts)) == expected
+
+
+def test_a_cut_file_makes_ap_fixed_a_lower_bound() -> None:
+    gt, dt = lvdet.simulate(images=30, classes=400, dets_per_image=300, seed=1)
+    text = " ".join(lvdet.evaluate(gt, dt).warnings)
+    assert "cut at 300" in text
+    assert "lower bound" in text
+    assert "AP-Fixed and AP-Pool are" in text
+    only_old = lvdet.evaluate(gt, dt, protocol=["old"])
+    assert not only_old.warnings
