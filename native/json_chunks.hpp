@@ -102,27 +102,29 @@ class Buffer {
     std::int64_t offset_ = 0;
 };
 
-// Where the first record after `from` seems to begin, or npos if the text ends before.
+inline constexpr auto kNowhere = static_cast<std::size_t>(-1);
+inline constexpr std::size_t kLongestRecord = 1 << 25;  // bytes, for reading on several threads
+
+// Where the first record after `from` seems to begin, or kNowhere if the text ends before.
 inline std::size_t find_boundary(const char* text, std::size_t size, std::size_t from,
                                  Layout layout) {
-    constexpr auto npos = static_cast<std::size_t>(-1);
     auto space = [](char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; };
     while (from < size) {
         const char wanted = layout == Layout::lines ? '\n' : '}';
         const void* hit = std::memchr(text + from, wanted, size - from);
-        if (!hit) return npos;
+        if (!hit) return kNowhere;
         std::size_t at = static_cast<std::size_t>(static_cast<const char*>(hit) - text) + 1;
         from = at;
         if (layout == Layout::lines) return at;
         while (at < size && space(text[at])) ++at;
-        if (at >= size) return npos;
+        if (at >= size) return kNowhere;
         if (text[at] != ',') continue;
         ++at;
         while (at < size && space(text[at])) ++at;
-        if (at >= size) return npos;
+        if (at >= size) return kNowhere;
         if (text[at] == '{') return at;
     }
-    return npos;
+    return kNowhere;
 }
 
 struct Stop {
@@ -199,24 +201,27 @@ std::int64_t read_records(const File& file, std::int64_t begin, Layout layout, i
                 if (stop || from >= file.size) return;
                 constexpr std::size_t lookahead = 1 << 16;
                 buffer.load(file, from, chunk + lookahead);
-                auto boundary = [&](std::size_t after) {
+                const auto boundary = [&](std::size_t after) {
                     for (;;) {
                         const std::size_t at =
                             find_boundary(buffer.text(), buffer.size(), after, layout);
-                        if (at != static_cast<std::size_t>(-1)) return at;
+                        if (at != kNowhere) return at;
                         if (buffer.reaches_end(file)) return buffer.size();
+                        // Records this long are better read in order, by one thread.
+                        if (buffer.size() > chunk + kLongestRecord) return kNowhere;
                         buffer.grow(file, buffer.size() * 2);
                     }
                 };
                 const std::size_t first = index == 0 ? 0 : boundary(0);
-                const std::size_t last = std::max(first, boundary(chunk));
+                const std::size_t last = first == kNowhere ? kNowhere : boundary(chunk);
                 char* const text = buffer.text();
-                const char kept = text[last];
-                text[last] = '\0';
-                block.clear(from + static_cast<std::int64_t>(first), text + first);
-                const Stop result =
-                    parse_records(block, text + first, text + last, layout, index == 0);
-                text[last] = kept;
+                Stop result{Stop::incomplete, text, nullptr, nullptr};
+                if (last != kNowhere) {
+                    text[std::max(first, last)] = '\0';
+                    block.clear(from + static_cast<std::int64_t>(first), text + first);
+                    result = parse_records(block, text + first, text + std::max(first, last),
+                                           layout, index == 0);
+                }
 
                 std::unique_lock lock(guard);
                 turn_came.wait(lock, [&] { return stop || turn == index; });

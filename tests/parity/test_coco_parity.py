@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
+import lvdet
 from oracles.cases import coco_case
 from oracles.coco_reference import evaluate_coco
 from oracles.pool_reference import evaluate_pool, evaluate_slow
 from tabled import assert_agree, read_case
-
-import lvdet
 
 BATCH = 25
 #: 40 batches of 25 seeds, boxes or masks by turns: 1,000 cases.

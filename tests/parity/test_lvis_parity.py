@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
+import lvdet
 from oracles.cases import lvis_case, without_boxes
 from oracles.lvis_reference import (
     cut_per_class,
@@ -16,8 +18,6 @@ from oracles.lvis_reference import (
 )
 from oracles.pool_reference import evaluate_pool, evaluate_slow
 from tabled import TOLERANCE, assert_agree, read_case
-
-import lvdet
 
 BATCH = 25
 #: 48 batches of 25 seeds, boxes or masks by turns: 1,200 cases.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import warnings
 from pathlib import Path
@@ -9,19 +10,19 @@ from pathlib import Path
 import numpy as np
 import pycocotools.mask as coco_mask
 import pytest
-from oracles.boundary_reference import boundary_ious, evaluate_boundary
-from oracles.cases import coco_case, polygon_case
-from tabled import assert_agree, read_case
 
 import lvdet
 from lvdet import _native
 from lvdet.read.records import masks_from_segmentations
+from oracles.boundary_reference import boundary_ious, evaluate_boundary
+from oracles.cases import coco_case, polygon_case
+from tabled import assert_agree, read_case
 
 
 def runs_of(masks: lvdet.Masks, height: int, width: int, *, edges: bool) -> list[list[int]]:
     sizes = np.full(len(masks), height, np.int32), np.full(len(masks), width, np.int32)
     counts, offsets = _native.mask_runs(masks.columns, *sizes, edges)
-    return [counts[a:b].tolist() for a, b in zip(offsets[:-1], offsets[1:], strict=True)]
+    return [counts[a:b].tolist() for a, b in itertools.pairwise(offsets)]
 
 
 def coco_runs(rle: dict[str, object]) -> list[int]:

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles.cases import coco_case, lvis_case
-from tabled import read_case
 
 import lvdet
 from lvdet.limit.budgets import apply
 from lvdet.match.match import match
 from lvdet.metrics.average_precision import class_curves, class_precision
 from lvdet.metrics.pooled import pooled_curves
+from oracles.cases import coco_case, lvis_case
+from tabled import read_case
 
 budgets = st.lists(
     st.one_of(

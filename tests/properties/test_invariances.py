@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 from pathlib import Path
@@ -10,12 +11,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles.cases import coco_case, lvis_case
-from tabled import read_case
 
 import lvdet
 from lvdet.match.match import match
 from lvdet.metrics.average_precision import class_curves
+from oracles.cases import coco_case, lvis_case
+from tabled import read_case
 
 seeds = st.integers(0, 100_000)
 
@@ -91,17 +92,13 @@ def test_renaming_classes_permutes_their_numbers(seed: int, folder: Path) -> Non
 
 
 @given(seed=seeds, masks=st.booleans())
-def test_one_rising_map_of_all_scores_changes_nothing(
-    seed: int, masks: bool, folder: Path
-) -> None:
+def test_one_rising_map_of_all_scores_changes_nothing(seed: int, masks: bool, folder: Path) -> None:
     gt, dt = read_case(*lvis_case(seed, masks), folder)
     iou = "segm" if masks else "bbox"
     first = lvdet.evaluate(gt, dt, iou=iou, dets_per_image=5, dets_per_class=4, exact_lvis=True)
     # Doubling and shifting by powers of two is exact, so ties stay ties.
     moved = dt.with_scores(dt.score * 4 - 2)
-    second = lvdet.evaluate(
-        gt, moved, iou=iou, dets_per_image=5, dets_per_class=4, exact_lvis=True
-    )
+    second = lvdet.evaluate(gt, moved, iou=iou, dets_per_image=5, dets_per_class=4, exact_lvis=True)
     assert numbers(first) == numbers(second)
 
 
@@ -139,7 +136,12 @@ def test_ground_truth_itself_is_perfect(seed: int, masks: bool, folder: Path) ->
     one_each = {(a["image_id"], a["category_id"]): a for a in kept}
     annotations["annotations"] = list(one_each.values())
     results = [
-        {"image_id": a["image_id"], "category_id": a["category_id"], "score": 0.5, "bbox": a["bbox"]}
+        {
+            "image_id": a["image_id"],
+            "category_id": a["category_id"],
+            "score": 0.5,
+            "bbox": a["bbox"],
+        }
         | ({"segmentation": a["segmentation"]} if masks else {})
         for a in one_each.values()
         if a["bbox"][2] > 0 and a["bbox"][3] > 0
@@ -153,7 +155,7 @@ def test_ground_truth_itself_is_perfect(seed: int, masks: bool, folder: Path) ->
             return  # a mask without a pixel finds nothing
     result = lvdet.evaluate(gt, dt, iou="segm" if masks else "bbox")
     for name in ("old", "fixed", "pool"):
-        assert result[name].AP == pytest.approx(1.0, abs=1e-9)
+        assert pytest.approx(1.0, abs=1e-9) == result[name].AP
 
 
 @given(seed=seeds, parts=st.integers(1, 4), ending=st.sampled_from(["json", "jsonl", "parquet"]))
@@ -164,7 +166,7 @@ def test_shards_are_the_whole(seed: int, parts: int, ending: str, folder: Path) 
     for old in shards.iterdir():
         old.unlink()
     cuts = np.linspace(0, len(dt), parts + 1).astype(int)
-    for number, (begin, end) in enumerate(zip(cuts[:-1], cuts[1:], strict=True)):
+    for number, (begin, end) in enumerate(itertools.pairwise(cuts)):
         lvdet.write_detections(dt[begin:end], shards / f"part-{number}.{ending}")
     whole = lvdet.evaluate(gt, dt, exact_lvis=True)
     split = lvdet.evaluate(gt, lvdet.read_detections(shards), exact_lvis=True)

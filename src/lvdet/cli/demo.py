@@ -21,8 +21,8 @@ def run(
     folder: Annotated[
         Path, typer.Argument(metavar="[DIR]", help="Where to write the files.")
     ] = Path("lvdet-demo"),
-    images: Annotated[int, typer.Option(help="How many images.")] = 1000,
-    classes: Annotated[int, typer.Option(help="How many classes.")] = 600,
+    images: Annotated[int, typer.Option(help="How many images.")] = 500,
+    classes: Annotated[int, typer.Option(help="How many classes.")] = 1203,
     seed: Annotated[int, typer.Option(help="Another seed, another set.")] = 0,
 ) -> None:
     """Make a long-tail set and a simulated detector's results, and evaluate them."""
