@@ -280,18 +280,12 @@ Out<double> mask_boxes(const MaskTuple& masks) {
     return out;
 }
 
-// What is wrong with each RLE row: a list of (row, what).
+// What is wrong with the masks: a list of (row, what).
 nb::list mask_problems(const MaskTuple& masks) {
     const MaskColumn column = column_of(masks);
     nb::list out;
-    for (std::size_t i = 0; i < std::get<2>(masks).size(); ++i) {
-        if (column.kind[i] != kMaskRle) continue;
-        const std::int64_t pixels = std::int64_t{column.height[i]} * column.width[i];
-        if (const char* wrong = check_rle(
-                column.data + column.offsets[i],
-                static_cast<std::size_t>(column.offsets[i + 1] - column.offsets[i]), pixels))
-            out.append(nb::make_tuple(i, wrong));
-    }
+    for (std::size_t i = 0; i < std::get<2>(masks).size(); ++i)
+        if (const char* wrong = check_row(column, i)) out.append(nb::make_tuple(i, wrong));
     return out;
 }
 

@@ -137,7 +137,7 @@ class ImageBlock : public BlockBase {
    private:
     void read_size(Cursor& cursor, std::string_view key, std::int64_t& value) {
         const char* const at = cursor.position();
-        if (!read_integer(cursor, key, value) || (value >= 0 && value <= 1000000)) return;
+        if (!read_integer(cursor, key, value) || (value >= 0 && value <= kLargestSide)) return;
         report(at, std::string(key) + " is " + std::to_string(value) + ", expected 0 to 1,000,000");
         value = 0;
     }
@@ -184,8 +184,8 @@ class CategoryBlock : public BlockBase {
                 case 0: read_integer(cursor, keys[0], id_); break;
                 case 1: read_text(cursor, keys[1], name_); break;
                 default:
-                    read_text(cursor, keys[2], frequency_);
-                    if (frequency_ != "r" && frequency_ != "c" && frequency_ != "f")
+                    if (read_text(cursor, keys[2], frequency_) && frequency_ != "r" &&
+                        frequency_ != "c" && frequency_ != "f")
                         report(at, "frequency is not \"r\", \"c\" or \"f\"");
             }
         });
@@ -209,9 +209,8 @@ class CategoryBlock : public BlockBase {
 void read_annotations(const File& file, bool masks, int threads, std::size_t chunk,
                       const Control& control, AnnotationFile& out) {
     TopLevel top(file);
-    const char c = top.peek_past_space();
-    if (c == '\0') top.fail("the file is empty");
-    if (c == '[')
+    if (top.at_end()) top.fail("the file is empty");
+    if (top.peek() == '[')
         top.fail(
             "this is a list, as a results file is, expected an annotation file: an object "
             "with images, annotations and categories");
@@ -258,12 +257,9 @@ void read_annotations(const File& file, bool masks, int threads, std::size_t chu
         to.frequency.insert(to.frequency.end(), block.frequency.begin(), block.frequency.end());
         to.rows += block.rows();
     };
-    bool more = top.peek_past_space() != '}';
-    while (more) {
-        top.peek_past_space();
+    for (bool more = top.peek() != '}'; more; more = top.accept(',')) {
         const std::string key = top.key();
         top.expect(':', "expected ':'");
-        top.peek_past_space();
         auto once = [&](bool& seen) {
             if (seen) top.fail("the same list stands in the file twice");
             seen = true;
@@ -283,11 +279,9 @@ void read_annotations(const File& file, bool masks, int threads, std::size_t chu
         } else {
             top.skip_value();
         }
-        more = top.peek_past_space() == ',';
-        if (more) top.take();
     }
     top.expect('}', "expected ',' or '}'");
-    if (top.peek_past_space() != '\0') top.fail("there is more after the end of the file's object");
+    if (!top.at_end()) top.fail("there is more after the end of the file's object");
 }
 
 }  // namespace lvdet::json

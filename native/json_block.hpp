@@ -77,6 +77,8 @@ class BlockBase {
         problems.clear();
         problem_count = 0;
     }
+    // Something was wrong with the record being read.
+    bool reported() const { return !problems.empty() && problems.back().row == rows_; }
     void report(const char* at, std::string what) {
         ++problem_count;
         if (problems.size() < kProblemsKept)

@@ -57,7 +57,7 @@ class DetectionBlock : public MaskedBlock {
         if (kind_ != kMaskNone) {
             const Box made = box_of_mask();
             box_ = {made.x, made.y, made.w, made.h};
-        } else if (!(seen & 16)) {
+        } else if (!(seen & 16) || (with_masks && !reported())) {
             report(at, "there is neither bbox nor segmentation");
         }
     }
@@ -95,11 +95,10 @@ void append_rows(Column<std::int32_t>& out, const std::vector<std::int32_t>& row
 void read_detections(const File& file, bool masks, int threads, std::size_t chunk,
                      const Control& control, DetectionColumns& out) {
     TopLevel top(file);
-    const char c = top.peek_past_space();
-    if (c == '\0') top.fail("the file is empty");
-    if (c != '[' && c != '{') top.fail("expected a list of detections, '['");
-    const Layout layout = c == '[' ? Layout::array : Layout::lines;
-    if (c == '[') top.take();
+    if (top.at_end()) top.fail("the file is empty");
+    const bool list = top.accept('[');
+    if (!list && top.peek() != '{') top.fail("expected a list of detections, '['");
+    const Layout layout = list ? Layout::array : Layout::lines;
     const std::int64_t begin = top.position();
     auto commit = [&](DetectionBlock& block) {
         if (out.rows == 0 && block.rows() > 0) {
@@ -132,7 +131,7 @@ void read_detections(const File& file, bool masks, int threads, std::size_t chun
               : read_records<WithoutMasks<DetectionBlock>>(file, begin, layout, threads, chunk,
                                                            control, commit);
     top.seek(end);
-    if (top.peek_past_space() != '\0') top.fail("there is more after the end of the list");
+    if (!top.at_end()) top.fail("there is more after the end of the list");
 }
 
 }  // namespace lvdet::json

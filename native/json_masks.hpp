@@ -112,7 +112,8 @@ class MaskedBlock : public BlockBase {
             }
         });
         if (!good) return;
-        if (sizes != 2 || size[0] < 0 || size[1] < 0 || size[0] > 1000000 || size[1] > 1000000)
+        if (sizes != 2 || size[0] < 0 || size[1] < 0 || size[0] > kLargestSide ||
+            size[1] > kLargestSide)
             return report(at, "RLE has no usable size, expected [height, width]");
         if (!counted) return report(at, "RLE has no counts");
         kind_ = kMaskRle;
@@ -151,7 +152,7 @@ class MaskedBlock : public BlockBase {
                 return report(at, "a polygon of segmentation has " + std::to_string(part.size()) +
                                       " numbers, expected x, y of 3 or more points");
             for (const double value : part)
-                if (!(std::fabs(value) <= 1e6))
+                if (!(std::fabs(value) <= kFarthest))
                     return report(at,
                                   "a polygon of segmentation has a coordinate outside any image");
         }

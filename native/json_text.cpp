@@ -150,7 +150,7 @@ double Cursor::any_number() {
     const char* const begin = p_;
     const bool negative = accept('-');
     if (!is_digit(*p_)) {
-        if (literal("NaN")) return std::numeric_limits<double>::quiet_NaN();
+        if (!negative && literal("NaN")) return std::numeric_limits<double>::quiet_NaN();
         if (literal("Infinity")) {
             const double infinity = std::numeric_limits<double>::infinity();
             return negative ? -infinity : infinity;
@@ -158,25 +158,36 @@ double Cursor::any_number() {
         fail("expected a number");
     }
     if (*p_ == '0' && is_digit(p_[1])) fail("a number may not begin with 0");
-    while (is_digit(*p_)) ++p_;
+    // Where the first digit that counts stands: the power of ten of the number, roughly.
+    std::int64_t magnitude = 0;
+    bool counts = false;
+    for (; is_digit(*p_); ++p_) {
+        counts |= *p_ != '0';
+        magnitude += counts;
+    }
     if (accept('.')) {
         if (!is_digit(*p_)) fail("expected a digit after the decimal point");
-        while (is_digit(*p_)) ++p_;
+        for (; is_digit(*p_); ++p_) {
+            counts |= *p_ != '0';
+            magnitude -= !counts;
+        }
     }
-    bool down = false;
     if ((*p_ | 0x20) == 'e') {
         ++p_;
-        down = *p_ == '-';
+        const bool down = *p_ == '-';
         if (*p_ == '+' || *p_ == '-') ++p_;
         if (!is_digit(*p_)) fail("expected a digit in the exponent");
-        while (is_digit(*p_)) ++p_;
+        std::int64_t exponent = 0;
+        for (; is_digit(*p_); ++p_)
+            if (exponent < (std::int64_t{1} << 50)) exponent = exponent * 10 + (*p_ - '0');
+        magnitude += down ? -exponent : exponent;
     }
     // A number that touches the end of the buffer may go on after it.
     if (p_ >= end_) throw Incomplete{};
     double value = 0.0;
     const auto result = std::from_chars(begin, p_, value);
     if (result.ec == std::errc::result_out_of_range) {
-        value = down ? 0.0 : std::numeric_limits<double>::infinity();
+        value = counts && magnitude > 0 ? std::numeric_limits<double>::infinity() : 0.0;
         if (negative) value = -value;
     }
     return value;

@@ -2,80 +2,92 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "json_chunks.hpp"
 
 namespace lvdet::json {
 
-// The top of an annotation file, where lists too long to hold are only passed by.
+// Walks the outermost level token by token; lists of records are left to read_records.
 class TopLevel {
    public:
-    explicit TopLevel(const File& file) : file_(file) { refill(0); }
+    explicit TopLevel(const File& file) : file_(file) {}
 
-    std::int64_t position() const { return offset_ + static_cast<std::int64_t>(at_); }
-    void seek(std::int64_t position) { refill(position); }
-    // The next character, 0 at the end of the file.
-    char peek() {
-        if (at_ == size_) refill(position());
-        return at_ == size_ ? '\0' : text_[at_];
+    std::int64_t position() const { return position_; }
+    void seek(std::int64_t position) { position_ = position; }
+
+    // Nothing but white space is left.
+    bool at_end() {
+        skip_space();
+        return position_ >= file_.size;
     }
-    char take() {
-        const char c = peek();
-        if (at_ == size_) fail("the file is cut off here");
-        ++at_;
-        return c;
-    }
-    char peek_past_space() {
-        char c;
-        while ((c = peek()) == ' ' || c == '\n' || c == '\r' || c == '\t') ++at_;
-        return c;
-    }
+    // The next character that is no white space, 0 at the end of the file.
+    char peek() { return at_end() ? '\0' : next_; }
     void expect(char c, const char* what) {
-        if (peek_past_space() != c || at_ == size_)
-            fail(at_ == size_ ? "the file is cut off here" : what);
-        ++at_;
+        if (at_end()) fail("the file is cut off here");
+        if (next_ != c) fail(what);
+        ++position_;
+    }
+    bool accept(char c) {
+        if (at_end() || next_ != c) return false;
+        ++position_;
+        return true;
     }
     std::string key() {
-        expect('"', "expected a key in quotes");
-        std::string raw;
-        for (char c; (c = take()) != '"';) {
-            raw += c;
-            if (c == '\\') raw += take();
-        }
-        std::string plain;
-        append_unescaped({raw, true}, plain);
-        return plain;
+        std::string name;
+        parse([&](Cursor& cursor) {
+            name.clear();
+            append_unescaped(cursor.string(), name);
+        });
+        return name;
     }
     void skip_value() {
-        int depth = 0;
-        peek_past_space();
-        do {
-            const char c = take();
-            if (c == '"') {
-                for (char d; (d = take()) != '"';)
-                    if (d == '\\') take();
-            } else if (c == '{' || c == '[') {
-                ++depth;
-            } else if (c == '}' || c == ']') {
-                --depth;
-            }
-        } while (depth > 0 || (peek() != ',' && peek() != '}' && peek() != '\0'));
+        parse([](Cursor& cursor) { cursor.skip_value(); });
     }
-    [[noreturn]] void fail(const char* what) const { throw FileError(what, position(), -1); }
+    [[noreturn]] void fail(const char* what) const { throw FileError(what, position_, -1); }
 
    private:
-    void refill(std::int64_t position) {
-        text_.resize(1 << 16);
-        offset_ = position;
-        at_ = 0;
-        size_ = file_.read(position, text_.data(), text_.size());
+    static constexpr std::size_t kWindow = 1 << 16;
+
+    // Finds the next character that is no white space.
+    void skip_space() {
+        while (position_ < file_.size) {
+            if (!holds(position_)) buffer_.load(file_, position_, kWindow);
+            next_ = buffer_.text()[position_ - buffer_.offset()];
+            if (next_ != ' ' && next_ != '\n' && next_ != '\r' && next_ != '\t') return;
+            ++position_;
+        }
+    }
+    bool holds(std::int64_t position) const {
+        return position >= buffer_.offset() &&
+               position < buffer_.offset() + static_cast<std::int64_t>(buffer_.size());
+    }
+    // Parses one token or value, however long, from the position on.
+    template <class Parse>
+    void parse(Parse&& parse_value) {
+        if (at_end()) fail("the file is cut off here");
+        for (std::size_t window = kWindow;; window *= 2) {
+            buffer_.load(file_, position_, window);
+            const char* const text = buffer_.text();
+            Cursor cursor(text, text + buffer_.size());
+            try {
+                parse_value(cursor);
+                position_ += cursor.position() - text;
+                return;
+            } catch (const Incomplete&) {
+                if (!buffer_.reaches_end(file_)) continue;
+                position_ = file_.size;
+                fail("the file is cut off here");
+            } catch (const SyntaxError& error) {
+                position_ += error.at - text;
+                fail(error.what);
+            }
+        }
     }
 
     const File& file_;
-    std::vector<char> text_;
-    std::int64_t offset_ = 0;
-    std::size_t at_ = 0, size_ = 0;
+    Buffer buffer_;
+    std::int64_t position_ = 0;
+    char next_ = '\0';
 };
 
 }  // namespace lvdet::json

@@ -75,6 +75,30 @@ void encode_polygons(const std::vector<std::vector<double>>& parts,
     for (const auto& part : parts) append(part.data(), part.size() * sizeof(double));
 }
 
+const char* check_polygons(const std::uint8_t* data, std::size_t size) {
+    constexpr const char* damaged = "polygons are damaged";
+    std::uint32_t parts = 0;
+    if (size < sizeof parts) return damaged;
+    std::memcpy(&parts, data, sizeof parts);
+    if (parts == 0) return "there is no polygon";
+    if (parts > size / sizeof parts - 1) return damaged;
+    std::size_t total = 0;
+    for (std::uint32_t part = 0; part < parts; ++part) {
+        std::uint32_t count = 0;
+        std::memcpy(&count, data + (part + 1) * sizeof count, sizeof count);
+        if (count < 6 || count % 2) return "a polygon has not x, y of 3 or more points";
+        total += count;
+    }
+    const std::size_t head = (parts + 1) * sizeof parts;
+    if (size != head + total * sizeof(double)) return damaged;
+    for (std::size_t i = 0; i < total; ++i) {
+        double value = 0.0;
+        std::memcpy(&value, data + head + i * sizeof value, sizeof value);
+        if (!(std::fabs(value) <= kFarthest)) return "a polygon has a coordinate outside any image";
+    }
+    return nullptr;
+}
+
 Box polygon_box(const std::uint8_t* data) {
     std::uint32_t parts = 0, total = 0;
     std::memcpy(&parts, data, sizeof parts);

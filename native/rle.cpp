@@ -150,6 +150,20 @@ const char* check_rle(const std::uint8_t* text, std::size_t size, std::int64_t p
     return total == pixels ? nullptr : "RLE runs do not fill its size";
 }
 
+const char* check_row(const MaskColumn& masks, std::size_t row) {
+    const std::uint8_t* data = masks.data + masks.offsets[row];
+    const auto size = static_cast<std::size_t>(masks.offsets[row + 1] - masks.offsets[row]);
+    const std::int64_t height = masks.height[row], width = masks.width[row];
+    if (height < 0 || width < 0 || height > kLargestSide || width > kLargestSide)
+        return "the mask's size is not that of an image";
+    switch (masks.kind[row]) {
+        case kMaskNone: return nullptr;
+        case kMaskRle: return check_rle(data, size, height * width);
+        case kMaskPolygons: return check_polygons(data, size);
+        default: return "the mask is of no known kind";
+    }
+}
+
 void encode_runs(const std::uint32_t* runs, std::size_t size, std::vector<std::uint8_t>& out) {
     for (std::size_t i = 0; i < size; ++i) {
         std::int64_t value = runs[i];

@@ -23,6 +23,10 @@ struct MaskColumn {
     explicit operator bool() const { return data != nullptr; }
 };
 
+// Pixels an image may measure, and how far out a polygon may reach.
+inline constexpr std::int32_t kLargestSide = 1000000;
+inline constexpr double kFarthest = 1e6;
+
 struct Box {
     double x, y, w, h;
 };
@@ -31,8 +35,12 @@ struct Box {
 const char* decode_runs(const std::uint8_t* text, std::size_t size, Runs& runs);
 // Runs to COCO's compressed string, appended.
 void encode_runs(const std::uint32_t* runs, std::size_t size, std::vector<std::uint8_t>& out);
-// What is wrong with a compressed string of a height x width mask, or nullptr.
+// What is wrong with a compressed string of a mask of so many pixels, or nullptr.
 const char* check_rle(const std::uint8_t* text, std::size_t size, std::int64_t pixels);
+// What is wrong with the parts of a polygon row, or nullptr.
+const char* check_polygons(const std::uint8_t* data, std::size_t size);
+// What is wrong with a row of any kind, or nullptr.
+const char* check_row(const MaskColumn& masks, std::size_t row);
 
 // Runs from the positions, in any order, at which a mask changes between background and object.
 void runs_from_toggles(std::vector<std::int64_t>& toggles, std::int64_t pixels, Runs& runs);

@@ -227,7 +227,7 @@ def write_ground_truth(gt: GroundTruth, path: str | os.PathLike[str]) -> None:
             )
             if gt.ignore[row]:
                 text += ', "ignore": 1'
-            if not gt.federated:
+            if gt.crowd[row] or not gt.federated:
                 text += f', "iscrowd": {int(gt.crowd[row])}'
             if segmentations is not None and segmentations[row] != "null":
                 text += f', "segmentation": {segmentations[row]}'

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 
 import numpy as np
 
@@ -11,9 +10,7 @@ from lvdet.errors import InputError
 from lvdet.read.annotations import load_ground_truth
 from lvdet.read.detections import load_detections
 from lvdet.read.files import Progress
-from lvdet.tables.detections import Detections
-from lvdet.tables.ground_truth import GroundTruth
-from lvdet.tables.problems import Problem, category_rows, pair_problems
+from lvdet.tables.problems import Problem, category_rows, pair_problems, unknown_id
 
 
 def check(
@@ -36,17 +33,9 @@ def check(
     problems += found
     if gt is not None:
         for table in tables:
-            problems += pair_problems(gt, table)
-            problems += _unknown_classes(gt, table)
+            told = {p.row for p in found if p.source == table.source and p.row is not None}
+            problems += pair_problems(gt, table, told=told)
+            for index in np.flatnonzero(category_rows(gt, table) < 0):
+                value, member = table.category_ids[index], table.category == index
+                problems += unknown_id(table, "category_id", value, member, gt, told)
     return problems
-
-
-def _unknown_classes(gt: GroundTruth, detections: Detections) -> Iterator[Problem]:
-    for index in np.flatnonzero(category_rows(gt, detections) < 0):
-        rows = np.flatnonzero(detections.category == index)
-        yield Problem(
-            detections.source,
-            f"category_id {detections.category_ids[index]} is not in {gt.source} "
-            f"({len(rows):,} detections)",
-            int(rows[0]),
-        )

@@ -110,6 +110,7 @@ def _load(
 
 def _concatenate(tables: list[Detections], name: str) -> Detections:
     """One table of all rows in order."""
+    tables = [table for table in tables if len(table)] or tables[:1]
     with_masks = [table.masks is not None for table in tables]
     if any(with_masks) and not all(with_masks):
         raise InputError(
@@ -137,6 +138,6 @@ def _concatenate(tables: list[Detections], name: str) -> Detections:
             if with_masks[0]
             else None
         ),
-        boxes_given=all(table.boxes_given for table in tables),
+        boxes_given=any(table.boxes_given for table in tables),
         source=name,
     )

@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from lvdet import _native
 from lvdet.read.files import CHUNK, Progress, open_plain, run_reader, write_whole
 from lvdet.tables.detections import Detections
@@ -44,6 +46,8 @@ def load_json(
     problems += unlisted(source, columns)
     if columns["failure"] is not None:
         what, byte, row = columns["failure"]
+        if what == "the file is empty" and {".jsonl", ".ndjson"} & set(path.suffixes):
+            return Detections.from_arrays([], [], [], np.zeros((0, 4)), source=source), []
         problems.append(Problem(source, what, row if row >= 0 else None, byte))
         return None, problems
     mask_columns = columns["masks"]
@@ -55,7 +59,7 @@ def load_json(
         image_ids=columns["image_ids"],
         category_ids=columns["category_ids"],
         masks=None if mask_columns is None else Masks(**mask_columns),
-        boxes_given=columns["rows_without_box"] == 0,
+        boxes_given=columns["rows_without_box"] < max(1, len(columns["score"])),
         source=source,
     )
     if not columns["usable"]:

@@ -12,14 +12,14 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lvdet.errors import InputError, LvdetError, OutputError
+from lvdet.errors import InputError, OutputError
 
 #: Called with (bytes read so far, bytes in all) now and then.
 Progress: TypeAlias = Callable[[int, int], None]
@@ -31,16 +31,16 @@ CHUNK = 1 << 21
 
 @contextmanager
 def open_plain(path: Path) -> Iterator[IO[bytes]]:
-    """A file, seekable and uncompressed: gzip and standard input ("-") go through a
+    """A file, seekable and uncompressed: gzip, pipes and standard input ("-") go through a
     temporary file, so that all threads can read and memory stays bounded."""
     try:
-        if str(path) == "-":
-            with tempfile.TemporaryFile() as spooled:
-                shutil.copyfileobj(sys.stdin.buffer, spooled)
-                spooled.flush()
-                yield spooled
-            return
-        with open(path, "rb") as file:
+        with nullcontext(sys.stdin.buffer) if str(path) == "-" else open(path, "rb") as file:
+            if str(path) == "-" or not file.seekable():
+                with tempfile.TemporaryFile() as spooled:
+                    shutil.copyfileobj(file, spooled)
+                    spooled.flush()
+                    yield spooled
+                return
             if file.read(2) != b"\x1f\x8b":
                 yield file
                 return
@@ -119,7 +119,7 @@ def expand(source: str | os.PathLike[str]) -> list[Path]:
 def write_whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """A file to write that appears under its name only once it is complete."""
     target = Path(path)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}-{time.monotonic_ns():x}.part")
+    temporary = target.with_name(f".lvdet-{os.getpid():x}-{time.monotonic_ns():x}.part")
     try:
         with open(temporary, "wb") as file:
             yield file
@@ -128,7 +128,6 @@ def write_whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         os.replace(temporary, target)
     except OSError as error:
         raise OutputError(f"{target}: cannot be written: {error.strerror or error}") from None
-    except LvdetError:
-        raise
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)

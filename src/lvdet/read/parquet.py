@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from lvdet import _native
 from lvdet.errors import InputError
 from lvdet.read.files import Progress, write_whole
-from lvdet.read.records import masks_from_segmentations
+from lvdet.read.records import masks_from_segmentations, require_masks
 from lvdet.tables.detections import Detections, masks_to_boxes
-from lvdet.tables.masks import Masks
+from lvdet.tables.masks import NONE, Masks
 from lvdet.tables.problems import Problem, detection_problems
 from lvdet.threads import thread_count
 
@@ -41,11 +41,9 @@ def load_parquet(
     try:
         with pq.ParquetFile(path, pre_buffer=False) as file:
             return _read(file, path, masks, threads, progress)
-    except pa.ArrowException as error:
-        text = str(error).splitlines()[0]
+    except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
+        text = " ".join(str(error).split())
         raise InputError(f"{source}: not a Parquet file that can be read: {text}") from None
-    except OSError as error:
-        raise InputError(f"{source}: {error.strerror or error}") from None
 
 
 def _read(
@@ -84,8 +82,8 @@ def _read(
                 BATCH, row_groups=[group], columns=columns, use_threads=False
             ):
                 end = at + batch.num_rows
-                image.add(at, _numbers(batch, "image_id", source, at))
-                category.add(at, _numbers(batch, "category_id", source, at))
+                image.add(at, _integers(batch, "image_id", source, at, np.int64))
+                category.add(at, _integers(batch, "category_id", source, at, np.int64))
                 score[at:end] = _numbers(batch, "score", source, at)
                 if box is not None:
                     _fill_boxes(batch, box_columns, box[at:end], source, at)
@@ -104,7 +102,10 @@ def _read(
     if table is not None and not table.kind.any():
         table = None
     if box is None:
-        box = np.zeros((total, 4)) if table is None else masks_to_boxes(table)
+        missing = np.arange(total) if table is None else np.flatnonzero(table.kind == NONE)
+        if len(missing):
+            raise InputError(f"{source}, row {missing[0]:,}: there is neither bbox nor mask")
+        box = np.zeros((0, 4)) if table is None else masks_to_boxes(table)
     image_ids, category_ids = image.finish(), category.finish()
     detections = Detections(
         image.rows,
@@ -128,8 +129,8 @@ class _Ids:
         self.rows = np.empty(total, dtype=np.int32)
         self._batches: dict[int, tuple[int, NDArray[np.int64]]] = {}
 
-    def add(self, at: int, ids: NDArray[Any]) -> None:
-        distinct, rows = _native.encode_ids(np.ascontiguousarray(ids, dtype=np.int64))
+    def add(self, at: int, ids: NDArray[np.int64]) -> None:
+        distinct, rows = _native.encode_ids(ids)
         self.rows[at : at + len(rows)] = rows
         self._batches[at] = at + len(rows), distinct
 
@@ -162,14 +163,37 @@ def _numbers(batch: Any, name: str, source: str, at: int) -> NDArray[Any]:
     return np.asarray(values)
 
 
+def _integers(
+    batch: Any, name: str, source: str, at: int, dtype: type[np.signedinteger | np.unsignedinteger]
+) -> NDArray[Any]:
+    """Whole numbers that fit the type."""
+    values = _numbers(batch, name, source, at)
+    bounds = np.iinfo(dtype)
+    if values.dtype.kind not in "iu":
+        raise InputError(f"{source}: column {name!r} is of {values.dtype}, expected whole numbers")
+    wrong = np.flatnonzero((values < bounds.min) | (values > bounds.max))
+    if len(wrong):
+        row = int(wrong[0])
+        raise InputError(f"{source}, row {at + row:,}: {name} is {values[row]}, out of range")
+    return np.ascontiguousarray(values, dtype=dtype)
+
+
 def _fill_boxes(
     batch: Any, columns: list[str], box: NDArray[np.float64], source: str, at: int
 ) -> None:
+    import pyarrow as pa
+
     if columns != ["bbox"]:
         for place, name in enumerate(columns):
             box[:, place] = _numbers(batch, name, source, at)
         return
     column = batch.column("bbox")
+    kind = column.type
+    lists = pa.types.is_list(kind) or pa.types.is_large_list(kind)
+    if not (lists or pa.types.is_fixed_size_list(kind)) or not (
+        pa.types.is_floating(kind.value_type) or pa.types.is_integer(kind.value_type)
+    ):
+        raise InputError(f"{source}: column 'bbox' is of {kind}, expected lists of numbers")
     lengths = np.array(column.value_lengths().fill_null(0))
     wrong = np.flatnonzero(lengths != 4)
     if len(wrong):
@@ -185,19 +209,24 @@ def _masks(batch: Any, columns: list[str], source: str, at: int) -> Masks:
         return masks_from_segmentations(batch.column("segmentation").to_pylist(), source, at)
     import pyarrow as pa
 
-    data = batch.column("mask").cast(pa.large_binary())
+    column = batch.column("mask")
+    if column.null_count:
+        raise InputError(f"{source}, rows {at:,} to {at + len(column):,}: column 'mask' has nulls")
+    data = column.cast(pa.large_binary())
     offsets = np.frombuffer(data.buffers()[1], dtype=np.int64)[
         data.offset : data.offset + len(data) + 1
     ]
     buffer = data.buffers()[2]
     content = np.frombuffer(buffer, dtype=np.uint8) if buffer else np.zeros(0, dtype=np.uint8)
-    return Masks(
+    masks = Masks(
         content[offsets[0] : offsets[-1]].copy(),
         offsets - offsets[0],
-        _numbers(batch, "mask_kind", source, at).astype(np.uint8),
-        _numbers(batch, "mask_height", source, at).astype(np.int32),
-        _numbers(batch, "mask_width", source, at).astype(np.int32),
+        _integers(batch, "mask_kind", source, at, np.uint8),
+        _integers(batch, "mask_height", source, at, np.int32),
+        _integers(batch, "mask_width", source, at, np.int32),
     )
+    require_masks(masks, source, at)
+    return masks
 
 
 def write_parquet(detections: Detections, path: str | os.PathLike[str]) -> None:

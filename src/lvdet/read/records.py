@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import zipfile
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 from lvdet import _native
 from lvdet.errors import InputError
 from lvdet.tables.detections import Detections
-from lvdet.tables.masks import NONE, POLYGONS, RLE, Masks
+from lvdet.tables.masks import LARGEST_SIDE, NONE, POLYGONS, RLE, Masks
 from lvdet.tables.problems import detection_problems, require
 
 _BOX_NAMES = ("bbox", "box", "boxes")
@@ -30,15 +30,22 @@ def from_records(records: Sequence[Mapping[str, Any]], source: str = "detections
             )
         for name, column in columns.items():
             value = record.get(name)
-            if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+            if isinstance(value, bool | np.complexfloating) or not isinstance(
+                value, int | float | np.number
+            ):
                 what = "there is no" if value is None else f"{value!r} is not a number for"
                 raise InputError(f"{source}, row {row:,}: {what} {name}")
             column.append(value)
+        columns["score"][-1] = _floats([record["score"]], "score", source, row)[0]
         box = record.get("bbox")
-        if box is not None and len(box) != 4:
-            raise InputError(
-                f"{source}, row {row:,}: bbox has {len(box)} numbers, expected 4 [x, y, w, h]"
-            )
+        if box is not None:
+            if isinstance(box, str) or not isinstance(box, Sequence | np.ndarray):
+                raise InputError(f"{source}, row {row:,}: bbox is {box!r}, expected [x, y, w, h]")
+            box = _floats(box, "bbox", source, row)
+            if len(box) != 4:
+                raise InputError(
+                    f"{source}, row {row:,}: bbox has {len(box)} numbers, expected 4 [x, y, w, h]"
+                )
         if box is None and record.get("segmentation") is None:
             raise InputError(f"{source}, row {row:,}: there is neither bbox nor segmentation")
         boxes.append(box)
@@ -90,10 +97,14 @@ def _checked(detections: Detections) -> Detections:
 def load_npz(path: Path) -> Detections:
     """Detections from a NumPy archive of arrays with the names of `from_columns`."""
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            return from_columns({name: archive[name] for name in archive.files}, str(path))
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
-        raise InputError(f"{path}: not a NumPy archive that can be read: {error}") from None
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
+            columns = {name: archive[name] for name in archive.files}
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from None
+    except Exception as error:  # NumPy and zipfile have many ways to say that it is damaged
+        what = " ".join(str(error).split())
+        raise InputError(f"{path}: not a NumPy archive that can be read: {what}") from None
+    return from_columns(columns, str(path))
 
 
 def masks_from_segmentations(
@@ -101,6 +112,8 @@ def masks_from_segmentations(
 ) -> Masks:
     """Masks from COCO segmentations: {size, counts} with counts compressed (str or bytes) or
     not (a list), lists of polygons, or None."""
+    if isinstance(segmentations, Mapping | str | bytes) or not isinstance(segmentations, Iterable):
+        raise InputError(f"{source}: segmentation is one mask, expected a list with one a row")
     rows: list[bytes] = []
     kinds: list[int] = []
     sizes: list[tuple[int, int]] = []
@@ -121,11 +134,15 @@ def masks_from_segmentations(
         np.array([size[0] for size in sizes], dtype=np.int32),
         np.array([size[1] for size in sizes], dtype=np.int32),
     )
-    for row, what in _native.mask_problems(masks.columns):
-        raise InputError(
-            f"{source}, row {first_row + row:,}: {what} ({sizes[row][0]} x {sizes[row][1]})"
-        )
+    require_masks(masks, source, first_row)
     return masks
+
+
+def require_masks(masks: Masks, source: str, first_row: int = 0) -> None:
+    """Raises the first thing that is wrong with the masks, if anything is."""
+    for row, what in _native.mask_problems(masks.columns):
+        size = f"({masks.height[row]} x {masks.width[row]})"
+        raise InputError(f"{source}, row {first_row + row:,}: {what} {size}")
 
 
 def _encode(value: Any) -> tuple[bytes, int, tuple[int, int]]:
@@ -133,20 +150,28 @@ def _encode(value: Any) -> tuple[bytes, int, tuple[int, int]]:
     if value is None:
         return b"", NONE, (0, 0)
     if isinstance(value, Mapping):
-        height, width = (int(number) for number in value["size"])
+        height, width = (operator.index(number) for number in value["size"])
+        if not (0 <= height <= LARGEST_SIDE and 0 <= width <= LARGEST_SIDE):
+            raise ValueError(f"size {height} x {width} is not that of an image")
         counts = value["counts"]
         if isinstance(counts, str):
             return counts.encode(), RLE, (height, width)
         if isinstance(counts, bytes):
             return counts, RLE, (height, width)
         runs = np.asarray(counts)
-        if runs.ndim != 1 or runs.dtype.kind not in "iu" or (runs < 0).any():
+        if (
+            runs.ndim != 1
+            or (runs.size and runs.dtype.kind not in "iu")
+            or ((runs < 0) | (runs > 0xFFFFFFFF)).any()
+        ):
             raise ValueError("counts are not run lengths")
         data, _ = _native.rle_encode(
             runs.astype(np.uint32), np.array([0, len(runs)], dtype=np.int64)
         )
         return data.tobytes(), RLE, (height, width)
-    parts = [[float(number) for number in part] for part in value]
+    if isinstance(value, str | bytes):
+        raise TypeError("it is a text")
+    parts = [[_number(number) for number in part] for part in value]
     if not parts:
         raise ValueError("there is no polygon")
     for part in parts:
@@ -155,3 +180,17 @@ def _encode(value: Any) -> tuple[bytes, int, tuple[int, int]]:
         if not all(abs(number) <= 1e6 for number in part):
             raise ValueError("a polygon has a coordinate outside any image")
     return _native.polygon_bytes(parts), POLYGONS, (0, 0)
+
+
+def _floats(values: Iterable[Any], name: str, source: str, row: int) -> list[float]:
+    """Numbers of one record; None is nan, which is reported with the table."""
+    try:
+        return [float("nan") if value is None else _number(value) for value in values]
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"{source}, row {row:,}: {name} cannot be used: {error}") from None
+
+
+def _number(number: Any) -> float:
+    if isinstance(number, str | bytes):
+        raise TypeError(f"{number!r} is not a number")
+    return float(number)

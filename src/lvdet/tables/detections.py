@@ -22,7 +22,7 @@ class Detections:
     box:      [N, 4] float64, x, y, width, height in pixels, finite, sizes not negative
     image_ids, category_ids: int64, the ids that occur, in order of first appearance
     masks:    N masks, or None
-    boxes_given: False where the boxes were made from the masks
+    boxes_given: False where all boxes were made from the masks
     source:   what to call this table in messages
     """
 
@@ -68,16 +68,18 @@ class Detections:
         """A table from equal-length arrays of ids, scores and [N, 4] x, y, w, h boxes."""
         image_ids, image = encode_ids(image_id, "image_id", source)
         category_ids, category = encode_ids(category_id, "category_id", source)
-        scores = np.ascontiguousarray(score, dtype=np.float64)
+        scores = _floats(score, "score", source)
+        if scores.ndim != 1:
+            raise InputError(f"{source}: score has shape {scores.shape}, expected (N,)")
         lengths = {"image_id": len(image), "category_id": len(category), "score": len(scores)}
         if box is not None:
-            boxes = np.ascontiguousarray(box, dtype=np.float64)
-            if boxes.ndim != 2 or boxes.shape[1] != 4:
-                if boxes.size:
-                    raise InputError(
-                        f"{source}: box has shape {boxes.shape}, expected (N, 4) [x, y, w, h]"
-                    )
+            boxes = _floats(box, "bbox", source)
+            if boxes.size == 0:
                 boxes = boxes.reshape(0, 4)
+            if boxes.ndim != 2 or boxes.shape[1] != 4:
+                raise InputError(
+                    f"{source}: box has shape {boxes.shape}, expected (N, 4) [x, y, w, h]"
+                )
             lengths["box"] = len(boxes)
         elif masks is not None:
             boxes = masks_to_boxes(masks)
@@ -109,7 +111,10 @@ def encode_ids(
     values: ArrayLike, name: str, source: str
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Ids as (distinct ids by first appearance, place of each value among them)."""
-    raw = np.asarray(values)
+    try:
+        raw = np.asarray(values)
+    except ValueError:  # lists of different lengths
+        raise InputError(f"{source}: {name} is not a list of whole numbers") from None
     if raw.size == 0:
         raw = raw.astype(np.int64).reshape(-1)
     if raw.ndim != 1 or raw.dtype.kind not in "iuf":
@@ -117,12 +122,26 @@ def encode_ids(
             f"{source}: {name} is a {raw.ndim}-dimensional array of {raw.dtype}, "
             "expected one dimension of whole numbers"
         )
-    if raw.dtype.kind == "f":
-        wrong = np.flatnonzero(~(np.isfinite(raw) & (np.floor(raw) == raw)))
-        if len(wrong):
-            row = int(wrong[0])
+    if raw.dtype.kind != "i":
+        # Above 2^63 - 1 there is no int64; as a float that bound is exactly 2^63.
+        wrong = ~(np.floor(raw) == raw) | (raw >= 2.0**63) | (raw < -(2.0**63))
+        if wrong.any():
+            row = int(np.flatnonzero(wrong)[0])
             raise InputError(
-                f"{source}, row {row:,}: {name} is {raw[row]}, expected a whole number"
+                f"{source}, row {row:,}: {name} is {raw[row]}, expected a whole number of 64 bits"
             )
     distinct, rows = _native.encode_ids(np.ascontiguousarray(raw, dtype=np.int64))
     return distinct, rows
+
+
+def _floats(values: ArrayLike, name: str, source: str) -> NDArray[np.float64]:
+    """Numbers as a contiguous float64 array."""
+    try:
+        raw = np.asarray(values)
+        if raw.dtype.kind == "O":  # None is nan, an integer too long for int64 a float
+            raw = raw.astype(np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"{source}: {name} is not a list of numbers: {error}") from None
+    if raw.size and raw.dtype.kind not in "iufb":
+        raise InputError(f"{source}: {name} is an array of {raw.dtype}, expected numbers")
+    return np.ascontiguousarray(raw, dtype=np.float64)

@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 #: Values of `Masks.kind`.
 NONE, RLE, POLYGONS = 0, 1, 2
 
+#: Pixels an image may measure.
+LARGEST_SIDE = 1_000_000
+
 
 @dataclass(frozen=True, eq=False)
 class Masks:

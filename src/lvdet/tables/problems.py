@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,17 +94,18 @@ def ground_truth_problems(gt: GroundTruth) -> Iterator[Problem]:
             )
 
 
-def pair_problems(gt: GroundTruth, detections: Detections) -> Iterator[Problem]:
-    """Detections that do not belong to these annotations: unknown images, wrong mask sizes."""
+def pair_problems(
+    gt: GroundTruth, detections: Detections, *, told: Set[int] = frozenset()
+) -> Iterator[Problem]:
+    """Detections that do not belong to these annotations: unknown images, wrong mask sizes.
+
+    told: rows of which something wrong was told before; their ids may be made up.
+    """
     image = image_rows(gt, detections)
     unknown = np.flatnonzero(image < 0)
     for index in unknown:
-        rows = np.flatnonzero(detections.image == index)
-        yield Problem(
-            detections.source,
-            f"image_id {detections.image_ids[index]} is not in {gt.source} "
-            f"({len(rows):,} detections)",
-            int(rows[0]) if len(rows) else None,
+        yield from unknown_id(
+            detections, "image_id", detections.image_ids[index], detections.image == index, gt, told
         )
     if detections.masks is None or len(unknown):
         return
@@ -119,6 +120,21 @@ def pair_problems(gt: GroundTruth, detections: Detections) -> Iterator[Problem]:
             f"{gt.images.ids[at[row]]} is {height[row]} x {width[row]}",
             int(row),
         )
+
+
+def unknown_id(
+    detections: Detections,
+    name: str,
+    value: int,
+    member: NDArray[np.bool_],
+    gt: GroundTruth,
+    told: Set[int],
+) -> Iterator[Problem]:
+    """The problem of an id that the annotations do not have, at the first of its rows."""
+    rows = [row for row in np.flatnonzero(member).tolist() if row not in told]
+    if rows:
+        count = f"{len(rows):,} detection{'s' * (len(rows) != 1)}"
+        yield Problem(detections.source, f"{name} {value} is not in {gt.source} ({count})", rows[0])
 
 
 def image_rows(gt: GroundTruth, detections: Detections) -> NDArray[np.int32]:
