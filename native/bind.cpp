@@ -267,11 +267,14 @@ Out<double> mask_boxes(const MaskTuple& masks) {
     auto out = empty<double>({rows, 4});
     Runs runs;
     for (std::size_t i = 0; i < rows; ++i) {
+        if (column.kind[i] == kMaskNone) continue;
+        if (const char* wrong = check_row(column, i))
+            throw nb::value_error((std::string(wrong) + ", row " + std::to_string(i)).c_str());
         Box box{0, 0, 0, 0};
         if (column.kind[i] == kMaskPolygons) {
             box = polygon_box(column.data + column.offsets[i]);
-        } else if (column.kind[i] == kMaskRle) {
-            row_runs(column, i, 0, 0, runs);
+        } else {
+            row_runs(column, i, column.height[i], column.width[i], runs);
             box = mask_box(runs, column.height[i]);
         }
         double* to = out.data() + 4 * i;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <numeric>
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
@@ -199,8 +200,15 @@ const char* row_runs(const MaskColumn& masks, std::size_t row, std::int64_t heig
                      std::int64_t width, Runs& runs) {
     const std::uint8_t* data = masks.data + masks.offsets[row];
     const std::size_t size = static_cast<std::size_t>(masks.offsets[row + 1] - masks.offsets[row]);
-    if (masks.kind[row] == kMaskRle) return decode_runs(data, size, runs);
+    if (masks.kind[row] == kMaskRle) {
+        if (const char* wrong = decode_runs(data, size, runs)) return wrong;
+        const std::uint64_t pixels = std::accumulate(runs.begin(), runs.end(), std::uint64_t{0});
+        const std::int64_t expected = std::int64_t{masks.height[row]} * masks.width[row];
+        return static_cast<std::int64_t>(pixels) == expected ? nullptr
+                                                             : "RLE runs do not fill its size";
+    }
     if (masks.kind[row] != kMaskPolygons) return "there is no mask";
+    if (const char* wrong = check_polygons(data, size)) return wrong;
     std::uint32_t parts = 0;
     std::memcpy(&parts, data, sizeof parts);
     const std::uint8_t* lengths = data + sizeof parts;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,8 +44,9 @@ class Categories:
         rows = set()
         for item in wanted:
             row = by_name.get(item) if isinstance(item, str) else by_id.get(int(item))
-            if row is None and isinstance(item, str) and item.strip().lstrip("-").isdigit():
-                row = by_id.get(int(item))
+            if row is None and isinstance(item, str):
+                with suppress(ValueError):
+                    row = by_id.get(int(item))
             if row is None:
                 kind = "named" if isinstance(item, str) else "with id"
                 raise InputError(f"no class {kind} {item!r} in the annotations")
@@ -62,7 +64,10 @@ class Categories:
                     "'frequency' for their categories"
                 )
             return np.sort(np.concatenate([groups[letter] for letter in sorted(letters)]))
-        return self.select(part.strip() for part in text.split(",") if part.strip())
+        names = [part.strip() for part in text.split(",") if part.strip()]
+        if not names:
+            raise InputError(f"classes {text!r} names no class")
+        return self.select(names)
 
 
 def resolve_groups(

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lvdet import _native
 from lvdet.errors import InputError
+from lvdet.tables.columns import require_columns, require_rows
 from lvdet.tables.masks import Masks
 
 
@@ -35,6 +36,25 @@ class Detections:
     masks: Masks | None = None
     boxes_given: bool = True
     source: str = "detections"
+
+    def __post_init__(self) -> None:
+        rows = len(self.score)
+        require_columns(
+            self,
+            self.source,
+            {
+                "image": (np.int32, (rows,)),
+                "category": (np.int32, (rows,)),
+                "score": (np.float64, (rows,)),
+                "box": (np.float64, (rows, 4)),
+                "image_ids": (np.int64, (len(self.image_ids),)),
+                "category_ids": (np.int64, (len(self.category_ids),)),
+            },
+        )
+        require_rows(self.source, "image", self.image, len(self.image_ids))
+        require_rows(self.source, "category", self.category, len(self.category_ids))
+        if self.masks is not None and len(self.masks) != rows:
+            raise InputError(f"{self.source}: {len(self.masks)} masks for {rows} detections")
 
     def __len__(self) -> int:
         return len(self.score)

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from lvdet.errors import InputError
 from lvdet.tables.categories import Categories
+from lvdet.tables.columns import require_columns, require_rows
 from lvdet.tables.masks import Masks
 
 
@@ -22,6 +24,20 @@ class Images:
     height: NDArray[np.int32]
     width: NDArray[np.int32]
     file_names: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        count = len(self.ids)
+        require_columns(
+            self,
+            "images",
+            {
+                "ids": (np.int64, (count,)),
+                "height": (np.int32, (count,)),
+                "width": (np.int32, (count,)),
+            },
+        )
+        if (self.ids[1:] <= self.ids[:-1]).any():
+            raise InputError("images: ids are not rising")
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -68,6 +84,41 @@ class GroundTruth:
     negative: ImageLists | None
     not_exhaustive: ImageLists | None
     source: str = "annotations"
+
+    def __post_init__(self) -> None:
+        rows = len(self.id)
+        require_columns(
+            self,
+            self.source,
+            {
+                "id": (np.int64, (rows,)),
+                "image": (np.int32, (rows,)),
+                "category": (np.int32, (rows,)),
+                "box": (np.float64, (rows, 4)),
+                "area": (np.float64, (rows,)),
+                "ignore": (np.bool_, (rows,)),
+                "crowd": (np.bool_, (rows,)),
+            },
+        )
+        require_rows(self.source, "image", self.image, len(self.images))
+        require_rows(self.source, "category", self.category, len(self.categories))
+        if self.masks is not None and len(self.masks) != rows:
+            raise InputError(f"{self.source}: {len(self.masks)} masks for {rows} annotations")
+        for name in ("negative", "not_exhaustive"):
+            lists: ImageLists | None = getattr(self, name)
+            if lists is not None:
+                images = len(self.images)
+                require_columns(
+                    lists,
+                    f"{self.source}: {name}",
+                    {
+                        "offsets": (np.int64, (images + 1,)),
+                        "category": (np.int32, (int(lists.offsets[-1]),)),
+                    },
+                )
+                require_rows(
+                    f"{self.source}: {name}", "category", lists.category, len(self.categories)
+                )
 
     def __len__(self) -> int:
         return len(self.id)

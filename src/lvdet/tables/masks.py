@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lvdet.errors import InputError
+from lvdet.tables.columns import require_columns
+
 #: Values of `Masks.kind`.
 NONE, RLE, POLYGONS = 0, 1, 2
 
@@ -36,6 +39,26 @@ class Masks:
     kind: NDArray[np.uint8]
     height: NDArray[np.int32]
     width: NDArray[np.int32]
+
+    def __post_init__(self) -> None:
+        rows = len(self.kind)
+        require_columns(
+            self,
+            "masks",
+            {
+                "data": (np.uint8, (len(self.data),)),
+                "offsets": (np.int64, (rows + 1,)),
+                "kind": (np.uint8, (rows,)),
+                "height": (np.int32, (rows,)),
+                "width": (np.int32, (rows,)),
+            },
+        )
+        begin, end = self.offsets[0], self.offsets[-1]
+        if begin != 0 or end > len(self.data) or (self.offsets[1:] < self.offsets[:-1]).any():
+            raise InputError(
+                f"masks: offsets go from {begin} to {end}, expected rising from 0 to "
+                f"{len(self.data)} at most"
+            )
 
     def __len__(self) -> int:
         return len(self.kind)

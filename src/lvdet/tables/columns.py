@@ -1,0 +1,38 @@
+"""What an array must be to be a column of a table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lvdet.errors import InputError
+
+
+def require_columns(
+    table: object, source: str, columns: dict[str, tuple[type[np.generic], tuple[int, ...]]]
+) -> None:
+    """Checks that attributes are arrays of the given type and shape, and makes them contiguous.
+
+    The native kernels take these arrays as they are; what is wrong with them is said here.
+    """
+    for name, (dtype, shape) in columns.items():
+        array: Any = getattr(table, name)
+        if not isinstance(array, np.ndarray) or array.dtype != dtype or array.shape != shape:
+            came = (
+                f"{array.dtype} of shape {array.shape}"
+                if isinstance(array, np.ndarray)
+                else type(array).__name__
+            )
+            wanted = f"{np.dtype(dtype).name} of shape {shape}"
+            raise InputError(f"{source}: {name} is {came}, expected {wanted}")
+        if not array.flags.c_contiguous:
+            object.__setattr__(table, name, np.ascontiguousarray(array))
+
+
+def require_rows(source: str, name: str, rows: Any, count: int) -> None:
+    """Checks that a column holds row numbers of a table of `count` rows."""
+    if len(rows) and not (rows.min() >= 0 and rows.max() < count):
+        raise InputError(
+            f"{source}: {name} holds {rows.min()} to {rows.max()}, expected rows 0 to {count - 1}"
+        )
