@@ -18,7 +18,3 @@ class InputError(LvdetError):
 
 class OutputError(LvdetError):
     """A result could not be written; the target is left as it was."""
-
-
-class LvdetWarning(UserWarning):
-    """Something in the input that changes what a number means, but does not prevent it."""

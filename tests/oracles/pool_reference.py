@@ -1,4 +1,4 @@
-"""Slow and obvious AP, written from SEMANTICS.md alone: AP-Pool and per-class AP.
+"""Slow and obvious AP, written from docs/semantics.md alone: AP-Pool and per-class AP.
 
 There is no package to compare AP-Pool with, and none that computes the corrected
 default. So this is plain Python, one loop a rule; only the overlaps come from

@@ -411,7 +411,7 @@ def found(class_id: int, name: str, score: float) -> Json:
 
 
 def test_the_toy_of_the_paper() -> None:
-    """SEMANTICS.md, "The toy example, worked": a limit of 2 an image, and B right 4 times in 5."""
+    """A limit of 2 detections an image; A is right, and B 4 times in 5."""
     annotations = small_file((1, "a"), (1, "b"), (2, "c"))
 
     def expected_ap(class_cap: int, image_cap: int) -> float:

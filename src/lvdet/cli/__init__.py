@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from typing import Annotated, Any, NoReturn
@@ -47,6 +48,9 @@ def _top(
 
 def main() -> None:
     """Runs the command line; bad input is one line on stderr and exit code 2, failure 1."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # for terminals and names that are not UTF-8
     try:
         code = app(standalone_mode=False)
     except _UsageError as error:

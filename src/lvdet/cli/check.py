@@ -20,7 +20,7 @@ Examples:
 def run(
     ground_truth: Annotated[Path, typer.Argument(metavar="GT", help="LVIS or COCO annotations.")],
     detections: Annotated[
-        str | None, typer.Argument(metavar="[DT]", help="Results, as for evaluate.")
+        str | None, typer.Argument(metavar="DT", help="Results, as for evaluate.")
     ] = None,
     show: Annotated[int, typer.Option(help="How many problems to print.")] = 50,
     output: Annotated[

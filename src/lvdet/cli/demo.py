@@ -18,9 +18,9 @@ Examples:
 
 
 def run(
-    folder: Annotated[
-        Path, typer.Argument(metavar="[DIR]", help="Where to write the files.")
-    ] = Path("lvdet-demo"),
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where to write the files.")] = Path(
+        "lvdet-demo"
+    ),
     images: Annotated[int, typer.Option(help="How many images.")] = 500,
     classes: Annotated[int, typer.Option(help="How many classes.")] = 1203,
     seed: Annotated[int, typer.Option(help="Another seed, another set.")] = 0,

@@ -141,7 +141,8 @@ def write_json(content: dict[str, Any], path: Path) -> None:
     from lvdet.read.files import write_whole
 
     with write_whole(path) as file:
-        file.write(json.dumps(content, indent=2, ensure_ascii=False).encode() + b"\n")
+        text = json.dumps(content, indent=2, ensure_ascii=False)
+        file.write(text.encode(errors="replace") + b"\n")
 
 
 def write_per_class(result: Evaluation, path: Path) -> None:
@@ -155,4 +156,4 @@ def write_per_class(result: Evaluation, path: Path) -> None:
     for row in zip(*(column.tolist() for column in table.values()), strict=True):
         writer.writerow("" if value != value else value for value in row)
     with write_whole(path) as file:
-        file.write(text.getvalue().encode())
+        file.write(text.getvalue().encode(errors="replace"))

@@ -63,14 +63,16 @@ def drawn_table(result: Evaluation) -> Group:
     """The table of protocols for rich to draw, under a line that says what was evaluated."""
     from rich import box
     from rich.console import Group
+    from rich.markup import escape
     from rich.table import Table
+    from rich.text import Text
 
     header, budgets, *rows = result.table()
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column("")
     for name, budget in zip(header[1:], budgets[1:], strict=True):
-        table.add_column(f"{name}\n[dim]{budget}[/dim]", justify="right")
+        table.add_column(Text.assemble(name, "\n", (budget, "dim")), justify="right")
     for row in rows:
         style = "bold" if row[0] == "AP" else ""
-        table.add_row(*row, style=style, end_section=row[0] in ("AP75", "APl", "APf"))
-    return Group(result.title(), table)
+        table.add_row(*map(escape, row), style=style, end_section=row[0] in ("AP75", "APl", "APf"))
+    return Group(Text(result.title()), table)

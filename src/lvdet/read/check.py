@@ -11,6 +11,7 @@ from lvdet.read.annotations import load_ground_truth
 from lvdet.read.detections import load_detections
 from lvdet.read.files import Progress
 from lvdet.tables.problems import Problem, category_rows, pair_problems, unknown_id
+from lvdet.threads import thread_count
 
 
 def check(
@@ -20,6 +21,7 @@ def check(
     progress: Progress | None = None,
 ) -> list[Problem]:
     """All that is wrong with an annotation file, a results file, and the two together."""
+    thread_count()  # a bad setting is no problem of the files
     try:
         gt, problems = load_ground_truth(ground_truth, progress=progress)
     except InputError as error:

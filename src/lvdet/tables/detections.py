@@ -13,6 +13,9 @@ from lvdet.errors import InputError
 from lvdet.tables.columns import require_columns, require_rows
 from lvdet.tables.masks import Masks
 
+#: Rows are numbered by int32.
+MOST_ROWS = 2**31 - 1
+
 
 @dataclass(frozen=True, eq=False)
 class Detections:
@@ -39,6 +42,8 @@ class Detections:
 
     def __post_init__(self) -> None:
         rows = len(self.score)
+        if rows > MOST_ROWS:
+            raise InputError(f"{self.source}: {rows:,} detections, at most {MOST_ROWS:,} fit")
         require_columns(
             self,
             self.source,
