@@ -42,9 +42,9 @@ $(VENV)/.installed: $(NATIVE) | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --editable .
 	touch $@
 
-$(VENV)/.tested-with: $(VENV)/.installed
+$(VENV)/.tested-with: $(NATIVE) | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --editable '.[test]'
-	touch $@
+	touch $(VENV)/.installed $@
 
 benchmarks/.venv/.installed: benchmarks/requirements.txt
 	$(PYTHON) -m venv benchmarks/.venv

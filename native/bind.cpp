@@ -164,7 +164,7 @@ nb::dict read_annotations_json(int descriptor, bool masks, int threads, std::siz
     out["images.id"] = take(i.id);
     out["images.height"] = take(i.height);
     out["images.width"] = take(i.width);
-    out["images.has_lists"] = take(i.has_lists);
+    out["images.present"] = take(i.present);
     out["images.file_names"] = text_list(i.file_names);
     out["images.negative"] = take(i.negative);
     out["images.negative_end"] = take(i.negative_end);
@@ -235,6 +235,19 @@ nb::tuple rle_encode(In<std::uint32_t> counts, In<std::int64_t> offsets) {
         ends.push_back(static_cast<std::int64_t>(data.size()));
     }
     return nb::make_tuple(take(std::move(data)), take(std::move(ends)));
+}
+
+// The bytes of some rows of a mask column, one after the other: (data, offsets).
+nb::tuple take_masks(In<std::uint8_t> data, In<std::int64_t> offsets, In<std::int64_t> rows) {
+    Column<std::uint8_t> taken;
+    std::vector<std::int64_t> ends{0};
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        const std::int64_t row = rows.data()[i];
+        const std::int64_t from = offsets.data()[row];
+        taken.append(data.data() + from, static_cast<std::size_t>(offsets.data()[row + 1] - from));
+        ends.push_back(static_cast<std::int64_t>(taken.size()));
+    }
+    return nb::make_tuple(take(taken), take(std::move(ends)));
 }
 
 nb::bytes polygon_bytes(const std::vector<std::vector<double>>& parts) {
@@ -466,6 +479,8 @@ NB_MODULE(_native, m) {
           "threads"_a);
     m.def("segmentations_json", &segmentations_json, "masks"_a);
     m.def("rle_encode", &rle_encode, "counts"_a.noconvert(), "offsets"_a.noconvert());
+    m.def("take_masks", &take_masks, "data"_a.noconvert(), "offsets"_a.noconvert(),
+          "rows"_a.noconvert());
     m.def("polygon_bytes", &polygon_bytes, "parts"_a);
     m.def("mask_runs", &mask_runs, "masks"_a, "height"_a.noconvert(), "width"_a.noconvert(),
           "edges"_a);

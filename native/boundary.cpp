@@ -19,7 +19,6 @@ class Bits {
 
     std::uint64_t* column(std::size_t x) { return bits_.data() + x * words_; }
     std::size_t words() const { return words_; }
-    std::size_t width() const { return width_; }
 
     void fill(std::size_t x, std::int64_t from, std::int64_t to) {
         std::uint64_t* column_bits = column(x);

@@ -73,7 +73,7 @@ class ImageBlock : public BlockBase {
    public:
     std::vector<std::int64_t> id, negative, negative_end, not_exhaustive, not_exhaustive_end;
     std::vector<std::int32_t> height, width;
-    std::vector<std::uint8_t> has_lists;
+    std::vector<std::uint8_t> present;
     std::vector<std::string> file_names;
 
     void clear(std::int64_t byte, const char* text) {
@@ -85,7 +85,7 @@ class ImageBlock : public BlockBase {
         not_exhaustive_end.clear();
         height.clear();
         width.clear();
-        has_lists.clear();
+        present.clear();
         file_names.clear();
     }
     void record(Cursor& cursor) {
@@ -118,8 +118,7 @@ class ImageBlock : public BlockBase {
                 default: read_ids(cursor, keys[6], not_exhaustive_);
             }
         });
-        for (std::size_t field = 0; field < 3; ++field)
-            if (!(seen_ >> field & 1)) report(at, "there is no " + std::string(keys[field]));
+        if (!(seen_ & 1)) report(at, "there is no id");
     }
     void keep() {
         id.push_back(id_);
@@ -129,7 +128,8 @@ class ImageBlock : public BlockBase {
         negative_end.push_back(static_cast<std::int64_t>(negative.size()));
         not_exhaustive.insert(not_exhaustive.end(), not_exhaustive_.begin(), not_exhaustive_.end());
         not_exhaustive_end.push_back(static_cast<std::int64_t>(not_exhaustive.size()));
-        has_lists.push_back(static_cast<std::uint8_t>(seen_ >> 5 & 3));
+        // The two lists, then height and width.
+        present.push_back(static_cast<std::uint8_t>((seen_ >> 5 & 3) | (seen_ >> 1 & 3) << 2));
         file_names.push_back(file_name_);
         ++rows_;
     }
@@ -241,7 +241,7 @@ void read_annotations(const File& file, bool masks, int threads, std::size_t chu
         append(to.id, block.id);
         append(to.height, block.height);
         append(to.width, block.width);
-        append(to.has_lists, block.has_lists);
+        append(to.present, block.present);
         append_shifted(to.negative_end, block.negative_end, to.negative.size());
         append(to.negative, block.negative);
         append_shifted(to.not_exhaustive_end, block.not_exhaustive_end, to.not_exhaustive.size());

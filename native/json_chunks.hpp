@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "json_text.hpp"
+#include "parallel.hpp"
 
 namespace lvdet::json {
 
@@ -85,8 +86,13 @@ class Buffer {
     // Reads on until `count` bytes are held, or the file ends.
     void grow(const File& file, std::size_t count) {
         if (text_.size() < count + kPadding) text_.resize(count + kPadding);
-        size_ += file.read(offset_ + static_cast<std::int64_t>(size_), text_.data() + size_,
-                           count - size_);
+        const std::size_t wanted = count - size_;
+        const std::size_t got =
+            file.read(offset_ + static_cast<std::int64_t>(size_), text_.data() + size_, wanted);
+        size_ += got;
+        if (got < wanted && !reaches_end(file))
+            throw FileError("the file became shorter while it was read",
+                            offset_ + static_cast<std::int64_t>(size_), -1);
         std::memset(text_.data() + size_, 0, kPadding);
     }
     bool reaches_end(const File& file) const {
@@ -138,9 +144,11 @@ struct Stop {
 //   void record(Cursor&)   parse one object
 //   void keep()            add it to the block, once it is known to be whole
 //   void drop()            or forget it
-// `first` says that no record came before in this array, so that `]` may follow at once.
+// `first` says that no record came before in this array, so that `]` may follow at once;
+// `last`, that the text does not go on behind its end, so that a line may end there.
 template <class Block>
-Stop parse_records(Block& block, const char* begin, const char* end, Layout layout, bool first) {
+Stop parse_records(Block& block, const char* begin, const char* end, Layout layout, bool first,
+                   bool last) {
     Cursor cursor(begin, end);
     const char* good = begin;
     try {
@@ -161,7 +169,7 @@ Stop parse_records(Block& block, const char* begin, const char* end, Layout layo
             } else {
                 while (cursor.peek() == ' ' || cursor.peek() == '\t' || cursor.peek() == '\r')
                     cursor.seek(cursor.position() + 1);
-                if (!cursor.at_end()) cursor.expect('\n', "expected one record on a line");
+                if (!cursor.at_end() || !last) cursor.expect('\n', "expected one record on a line");
             }
             block.keep();
             if (closed) return {Stop::closed, cursor.position(), nullptr, nullptr};
@@ -191,7 +199,7 @@ std::int64_t read_records(const File& file, std::int64_t begin, Layout layout, i
     std::exception_ptr failure;
     const auto step = static_cast<std::int64_t>(chunk);
 
-    auto parse_chunks = [&] {
+    auto parse_chunks = [&](std::size_t) {
         Buffer buffer;
         Block block;
         try {
@@ -220,7 +228,7 @@ std::int64_t read_records(const File& file, std::int64_t begin, Layout layout, i
                     text[std::max(first, last)] = '\0';
                     block.clear(from + static_cast<std::int64_t>(first), text + first);
                     result = parse_records(block, text + first, text + std::max(first, last),
-                                           layout, index == 0);
+                                           layout, index == 0, true);
                 }
 
                 std::unique_lock lock(guard);
@@ -251,8 +259,8 @@ std::int64_t read_records(const File& file, std::int64_t begin, Layout layout, i
     };
     const std::int64_t chunks = (file.size - begin + step - 1) / step;
     std::vector<std::thread> others;
-    for (int i = 1; i < threads && i < chunks; ++i) others.emplace_back(parse_chunks);
-    parse_chunks();
+    spawn(others, static_cast<std::size_t>(std::min<std::int64_t>(threads, chunks)), parse_chunks);
+    parse_chunks(0);
     for (auto& thread : others) thread.join();
     if (failure) std::rethrow_exception(failure);
     if (closed_at >= 0) return closed_at;
@@ -266,7 +274,7 @@ std::int64_t read_records(const File& file, std::int64_t begin, Layout layout, i
         buffer.load(file, resume_at, window);
         block.clear(resume_at, buffer.text());
         const Stop result = parse_records(block, buffer.text(), buffer.text() + buffer.size(),
-                                          layout, resume_at == begin);
+                                          layout, resume_at == begin, buffer.reaches_end(file));
         commit(block);
         rows += block.rows();
         const std::int64_t done = result.at - buffer.text();

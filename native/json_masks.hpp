@@ -48,6 +48,7 @@ class MaskedBlock : public BlockBase {
     void read_segmentation(Cursor& cursor) {
         mask_data.resize(mask_begin_);
         kind_ = kMaskNone;
+        height_ = width_ = 0;
         if (!with_masks) return cursor.skip_value();
         switch (cursor.kind()) {
             case Kind::object: return read_rle(cursor);
@@ -100,8 +101,9 @@ class MaskedBlock : public BlockBase {
                 runs_.clear();
                 good &= read_numbers(cursor, "segmentation counts", [&](Cursor& item) {
                     std::int64_t value = -1;
+                    const char* const run_at = item.position();
                     if (!item.integer(value) || value < 0 || value > 0xffffffffLL) {
-                        if (good) report(item.position(), "RLE has a run that is not a length");
+                        if (good) report(run_at, "RLE has a run that is not a length");
                         good = false;
                         value = 0;
                     }
@@ -124,6 +126,7 @@ class MaskedBlock : public BlockBase {
             report(at, std::string(wrong) + " (" + std::to_string(size[0]) + " x " +
                            std::to_string(size[1]) + ")");
             kind_ = kMaskNone;
+            mask_data.resize(mask_begin_);
         }
     }
 
@@ -146,7 +149,7 @@ class MaskedBlock : public BlockBase {
             }
         }
         if (!good) return;
-        if (parts.empty()) return report(at, "segmentation is an empty list of polygons");
+        if (parts.empty()) return;  // as files of boxes write it
         for (const auto& part : parts) {
             if (part.size() < 6 || part.size() % 2)
                 return report(at, "a polygon of segmentation has " + std::to_string(part.size()) +

@@ -46,7 +46,7 @@ struct AnnotationColumns {
 struct ImageColumns {
     Column<std::int64_t> id;
     Column<std::int32_t> height, width;
-    Column<std::uint8_t> has_lists;
+    Column<std::uint8_t> present;  // bits: negative, not_exhaustive, height, width
     Column<std::int64_t> negative, negative_end, not_exhaustive, not_exhaustive_end;
     std::vector<std::string> file_names;
     std::int64_t rows = 0;

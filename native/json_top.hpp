@@ -40,13 +40,33 @@ class TopLevel {
         });
         return name;
     }
+    // Passes by a value; a list or object piece by piece, since it may be longer than memory.
     void skip_value() {
-        parse([](Cursor& cursor) { cursor.skip_value(); });
+        if (accept('[')) {
+            if (accept(']')) return;
+            do skip_piece();
+            while (accept(','));
+            expect(']', "expected ',' or ']'");
+        } else if (accept('{')) {
+            if (accept('}')) return;
+            do {
+                key();
+                expect(':', "expected ':'");
+                skip_piece();
+            } while (accept(','));
+            expect('}', "expected ',' or '}'");
+        } else {
+            skip_piece();
+        }
     }
     [[noreturn]] void fail(const char* what) const { throw FileError(what, position_, -1); }
 
    private:
     static constexpr std::size_t kWindow = 1 << 16;
+
+    void skip_piece() {
+        parse([](Cursor& cursor) { cursor.skip_value(); });
+    }
 
     // Finds the next character that is no white space.
     void skip_space() {
@@ -65,10 +85,11 @@ class TopLevel {
     template <class Parse>
     void parse(Parse&& parse_value) {
         if (at_end()) fail("the file is cut off here");
-        for (std::size_t window = kWindow;; window *= 2) {
-            buffer_.load(file_, position_, window);
-            const char* const text = buffer_.text();
-            Cursor cursor(text, text + buffer_.size());
+        // What is held may do; else it is read anew from here, more each time.
+        for (std::size_t window = kWindow / 2;; window *= 2) {
+            if (window >= kWindow) buffer_.load(file_, position_, window);
+            const char* const text = buffer_.text() + (position_ - buffer_.offset());
+            Cursor cursor(text, buffer_.text() + buffer_.size());
             try {
                 parse_value(cursor);
                 position_ += cursor.position() - text;

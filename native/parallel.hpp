@@ -5,12 +5,25 @@
 #include <atomic>
 #include <cstddef>
 #include <exception>
+#include <functional>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <type_traits>
 #include <vector>
 
 namespace lvdet {
+
+// Starts work(1) … work(workers - 1), each on a thread; fewer where the system allows no more.
+template <class Work>
+void spawn(std::vector<std::thread>& threads, std::size_t workers, Work& work) {
+    threads.reserve(workers);
+    try {
+        for (std::size_t i = 1; i < workers; ++i) threads.emplace_back(std::ref(work), i);
+    } catch (const std::system_error&) {
+        // What was started, and the caller, do all of the work.
+    }
+}
 
 // Calls body(task) for every task in [0, tasks), on up to `threads` threads. Tasks are handed
 // out one by one, so uneven ones balance; each must write only its own outputs, which makes the
@@ -38,7 +51,7 @@ void parallel_for(std::size_t tasks, int threads, Body&& body) {
         }
     };
     std::vector<std::thread> others;
-    for (std::size_t i = 1; i < workers; ++i) others.emplace_back(work, i);
+    spawn(others, workers, work);
     work(0);
     for (auto& thread : others) thread.join();
     if (failure) std::rethrow_exception(failure);

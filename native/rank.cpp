@@ -26,7 +26,10 @@ struct Scored {
 
 void keep_top(const std::int32_t* group, std::size_t groups, const double* score, std::size_t rows,
               std::int64_t limit, std::uint8_t* keep, int threads) {
-    const auto parts = static_cast<std::size_t>(std::max(threads, 1));
+    // Each part has tables of its own for all groups: few parts where there are many groups.
+    const std::size_t parts =
+        std::clamp<std::size_t>(rows / (8 * std::max<std::size_t>(groups, 1)), 1,
+                                static_cast<std::size_t>(std::max(threads, 1)));
     const auto each = [&](std::size_t part, auto&& visit) {
         for (std::size_t i = rows * part / parts; i < rows * (part + 1) / parts; ++i)
             if (keep[i] && group[i] >= 0) visit(i, static_cast<std::size_t>(group[i]));
@@ -76,7 +79,10 @@ void keep_top(const std::int32_t* group, std::size_t groups, const double* score
         if (place < 0) place = static_cast<std::int32_t>(cuts.size());
     cuts.push_back({0.0, 0.0, buckets, 0});
     const auto bucket_of = [&](const Cut& cut, double value) {
-        return std::min(buckets - 1, static_cast<std::int64_t>((cut.high - value) * cut.scale));
+        const double place = (cut.high - value) * cut.scale;
+        // Not a number where the range of scores is too wide for a scale: all in one bucket.
+        if (!(place >= 0)) return std::int64_t{0};
+        return std::min(buckets - 1, static_cast<std::int64_t>(place));
     };
     std::vector<std::vector<std::int32_t>> histograms(parts);
     parallel_for(parts, threads, [&](std::size_t part) {

@@ -6,6 +6,8 @@ import os
 
 from lvdet.errors import InputError
 
+MOST_THREADS = 1024
+
 
 def thread_count(threads: int | None = None) -> int:
     """`threads`, or LVDET_THREADS, or the cores this process may use."""
@@ -21,6 +23,6 @@ def thread_count(threads: int | None = None) -> int:
             threads = int(text)
         except ValueError:
             raise InputError(f"LVDET_THREADS is {text!r}, expected a number of threads") from None
-    if threads < 1:
-        raise InputError(f"{threads} threads, expected at least 1")
+    if not isinstance(threads, int) or not 1 <= threads <= MOST_THREADS:
+        raise InputError(f"{threads} threads, expected 1 to {MOST_THREADS:,}")
     return threads

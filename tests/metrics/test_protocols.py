@@ -124,7 +124,12 @@ def test_thresholds_of_ones_own(simulated: tuple) -> None:
         ({"iou": "mask"}, "mask"),
         ({"iou": "segm"}, "masks"),
         ({"classes": ["no such class"]}, "no such class"),
-        ({"classes": "x"}, "x"),
+        ({"classes": "no such"}, "'no such'"),
+        ({"classes": 5}, "classes 5"),
+        ({"dets_per_image": 2.5}, "2.5"),
+        ({"dets_per_class": 2**70}, str(2**70)),
+        ({"thresholds": ["a"]}, "'a'"),
+        ({"threads": 10**6}, "1000000 threads"),
         ({"groups": {"g": [10**9]}}, "1000000000"),
         ({"thresholds": []}, "thresholds"),
         ({"thresholds": [0.5, 1.5]}, "1.5"),
@@ -144,3 +149,15 @@ def test_calibrated_detector_loses_at_the_image_budget_and_not_at_the_class_budg
     result = lvdet.evaluate(gt, dt)
     assert result["fixed"].AP > result["old"].AP + 0.02
     assert result["fixed"].APr > result["old"].APr + 0.03
+
+
+def test_a_group_is_a_subset_too(simulated: tuple) -> None:
+    gt, dt = simulated
+    rare = gt.categories.ids[gt.categories.frequency == "r"].tolist()
+    named = lvdet.evaluate(gt, dt, classes="few", groups={"few": rare})
+    assert named["old"].AP == lvdet.evaluate(gt, dt, classes="r")["old"].AP
+
+
+def test_a_path_is_not_a_table(simulated: tuple) -> None:
+    with pytest.raises(lvdet.InputError, match="read_detections"):
+        lvdet.evaluate(simulated[0], "dt.json")

@@ -41,3 +41,9 @@ def test_a_cut_file_makes_ap_fixed_a_lower_bound() -> None:
     assert "AP-Fixed and AP-Pool are" in text
     only_old = lvdet.evaluate(gt, dt, protocol=["old"])
     assert not only_old.warnings
+
+
+def test_ap_old_above_the_cut_is_a_lower_bound_too() -> None:
+    gt, dt = lvdet.simulate(images=30, classes=400, dets_per_image=300, seed=1)
+    text = " ".join(lvdet.evaluate(gt, dt, protocol="old", dets_per_image=1000).warnings)
+    assert "AP-Old is only a lower bound" in text

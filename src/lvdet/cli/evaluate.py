@@ -58,7 +58,8 @@ def run(
     classes: Annotated[
         str | None,
         typer.Option(
-            help="Evaluate only these classes: letters of rcf, or names and ids between commas."
+            help="Evaluate only these classes: letters of rcf, a group of --groups, or names and "
+            "ids between commas."
         ),
     ] = None,
     groups: Annotated[

@@ -37,6 +37,9 @@ class PerImage:
 
     limit: int
 
+    def __post_init__(self) -> None:
+        _require_limit(self.limit)
+
     def __str__(self) -> str:
         return f"{self.limit:,}/image"
 
@@ -49,6 +52,9 @@ class PerClass:
     """The best `limit` of a class over all images, as AP-Fixed counts (10,000)."""
 
     limit: int
+
+    def __post_init__(self) -> None:
+        _require_limit(self.limit)
 
     def __str__(self) -> str:
         return f"{self.limit:,}/class"
@@ -63,6 +69,9 @@ class PerImageClass:
 
     limit: int
 
+    def __post_init__(self) -> None:
+        _require_limit(self.limit)
+
     def __str__(self) -> str:
         return f"{self.limit:,}/image/class"
 
@@ -74,6 +83,11 @@ class PerImageClass:
             len(detections.category_ids),
         )
         return number, count
+
+
+def _require_limit(limit: object) -> None:
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 0 <= limit < 2**63:
+        raise InputError(f"a budget of {limit} detections, expected a whole number of 0 or more")
 
 
 def describe(budgets: Sequence[Budget]) -> str:
@@ -94,8 +108,6 @@ def apply(
     """
     keep = None if among is None or among.all() else among.astype(np.uint8)
     for budget in budgets:
-        if budget.limit < 0:
-            raise InputError(f"a budget of {budget.limit} detections, expected 0 or more")
         if keep is None:
             keep = np.ones(len(detections), dtype=np.uint8)
         groups, count = budget.groups(detections)

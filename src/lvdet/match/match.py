@@ -14,7 +14,8 @@ from lvdet.errors import InputError
 from lvdet.tables.detections import Detections
 from lvdet.tables.ground_truth import GroundTruth, ImageLists
 from lvdet.tables.matches import Matches
-from lvdet.tables.problems import category_rows, image_rows, pair_problems, require
+from lvdet.tables.problems import category_rows, image_rows, pair_problems
+from lvdet.tables.values import require
 from lvdet.threads import thread_count
 
 #: 0.50:0.05:0.95, as the reference tools make them.
@@ -114,7 +115,18 @@ def without_empty(gt: GroundTruth) -> GroundTruth:
     )
 
 
+def require_tables(gt: object, detections: object) -> None:
+    """Checks that the two are tables, and not paths of files."""
+    for table, kind, read in (
+        (gt, GroundTruth, "read_ground_truth"),
+        (detections, Detections, "read_detections"),
+    ):
+        if not isinstance(table, kind):
+            raise InputError(f"{table!r} is no {kind.__name__}: read it with lvdet.{read} first")
+
+
 def _check(gt: GroundTruth, detections: Detections, iou: str) -> None:
+    require_tables(gt, detections)
     if iou not in IOU_KINDS:
         raise InputError(f"iou is {iou!r}, expected one of {', '.join(IOU_KINDS)}")
     require(pair_problems(gt, detections))
@@ -133,7 +145,10 @@ def _check(gt: GroundTruth, detections: Detections, iou: str) -> None:
 
 
 def _thresholds(thresholds: Sequence[float] | None) -> NDArray[np.float64]:
-    levels = IOU_THRESHOLDS if thresholds is None else np.asarray(thresholds, dtype=np.float64)
+    try:
+        levels = IOU_THRESHOLDS if thresholds is None else np.asarray(thresholds, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"IoU thresholds {thresholds!r}, expected a list of numbers") from None
     if levels.ndim != 1 or not len(levels) or not ((levels > 0) & (levels <= 1)).all():
         raise InputError(f"IoU thresholds {levels.tolist()}, expected a list of numbers in (0, 1]")
     return levels

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lvdet.errors import InputError
 from lvdet.limit.budgets import Budget, PerClass, PerImage, PerImageClass, apply, describe
-from lvdet.match.match import match
+from lvdet.match.match import match, require_tables
 from lvdet.metrics.average_precision import Curves, class_curves
 from lvdet.metrics.pooled import pooled_curves
 from lvdet.metrics.result import Evaluation, ProtocolResult
@@ -54,6 +54,8 @@ def protocols(
         "fixed": Protocol("fixed", (fixed,)),
         "pool": Protocol("pool", (fixed,), pooled=True),
     }
+    if isinstance(names, str):
+        names = [names]
     unknown = [name for name in names if name not in known]
     if unknown or not names:
         raise InputError(f"protocol {', '.join(unknown)!r}, expected some of {', '.join(known)}")
@@ -85,12 +87,13 @@ def evaluate(
     dets_per_image: budget of AP-Old over all classes of an image, in place of LVIS's 300 an
         image or COCO's 100 an image and class.
     dets_per_class: budget of AP-Fixed and AP-Pool, in place of 10,000.
-    classes: evaluate only these ("rc", or names or ids); other detections are taken away
+    classes: evaluate only these ("rc", a group, or names or ids); other detections are taken away
         before any budget counts.
     groups: more groups of classes, each with its AP: {"novel": ["cat", 17], …}.
     exact_lvis: repeat the quirks of lvis and pycocotools (see `match`), among them that
         detections of unknown classes use up the image's budget.
     """
+    require_tables(gt, detections)
     chosen = protocols(
         protocol,
         federated=gt.federated,
@@ -98,12 +101,12 @@ def evaluate(
         dets_per_class=dets_per_class,
     )
     iou = default_iou(gt, detections) if iou is None else iou
-    selected = _select(gt, classes)
-    named = {
-        name: np.intersect1d(rows, selected)
-        for name, rows in resolve_groups(gt.categories, groups).items()
-    }
-    warnings = input_warnings(gt, detections, exact_lvis=exact_lvis, protocols=chosen_names(chosen))
+    every_group = resolve_groups(gt.categories, groups)
+    selected = _select(gt, classes, every_group)
+    named = {name: np.intersect1d(rows, selected) for name, rows in every_group.items()}
+    warnings = input_warnings(
+        gt, detections, exact_lvis=exact_lvis, budgets={p.name: p.budgets for p in chosen}
+    )
     matches = match(
         gt, detections, iou=iou, thresholds=thresholds, exact_lvis=exact_lvis, threads=threads
     )
@@ -134,13 +137,15 @@ def evaluate(
     )
 
 
-def chosen_names(chosen: Sequence[Protocol]) -> list[str]:
-    return [item.name for item in chosen]
-
-
-def _select(gt: GroundTruth, classes: str | Iterable[int | str] | None) -> NDArray[np.int64]:
+def _select(
+    gt: GroundTruth,
+    classes: str | Iterable[int | str] | None,
+    groups: Mapping[str, NDArray[np.int64]],
+) -> NDArray[np.int64]:
     if classes is None:
         return np.arange(len(gt.categories))
+    if isinstance(classes, str) and classes in groups:
+        return groups[classes]
     if isinstance(classes, str):
         return gt.categories.subset(classes)
     return gt.categories.select(classes)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from lvdet import _native
 from lvdet.errors import InputError
+from lvdet.limit.budgets import Budget, PerImage, PerImageClass
 from lvdet.tables.detections import Detections
 from lvdet.tables.ground_truth import GroundTruth
 from lvdet.tables.problems import category_rows
@@ -37,18 +38,27 @@ def image_cut(detections: Detections) -> tuple[int, int] | None:
 
 
 def input_warnings(
-    gt: GroundTruth, detections: Detections, *, exact_lvis: bool, protocols: Sequence[str]
+    gt: GroundTruth,
+    detections: Detections,
+    *,
+    exact_lvis: bool,
+    budgets: Mapping[str, Sequence[Budget]],
 ) -> list[str]:
     """One sentence for each thing that changes what the numbers mean."""
     found = []
     cut = image_cut(detections)
-    bounded = [f"AP-{name.capitalize()}" for name in protocols if name in ("fixed", "pool")]
+    most, images = cut or (0, 0)
+    bounded = [
+        f"AP-{name.capitalize()}"
+        for name, limits in budgets.items()
+        if not any(isinstance(limit, PerImage) and limit.limit <= most for limit in limits)
+        and not any(isinstance(limit, PerImageClass) for limit in limits)
+    ]
     if cut is not None and bounded:
-        most, images = cut
         found.append(
             f"{detections.source} was cut at {most:,} detections an image before it came here "
             f"({images:,} of {len(detections.image_ids):,} images have exactly {most:,}): "
-            f"{' and '.join(bounded)} "
+            f"{_listed(bounded)} "
             f"{'is' if len(bounded) == 1 else 'are'} only a lower bound. Write results without "
             "a limit an image."
         )
@@ -68,6 +78,10 @@ def input_warnings(
             "here (--exact-lvis leaves them out)."
         )
     return found
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def _unknown_classes(gt: GroundTruth, detections: Detections, exact_lvis: bool) -> list[str]:

@@ -16,7 +16,8 @@ from lvdet.read.files import CHUNK, Progress, open_plain, run_reader, write_whol
 from lvdet.tables.categories import Categories
 from lvdet.tables.ground_truth import GroundTruth, ImageLists, Images
 from lvdet.tables.masks import POLYGONS, Masks
-from lvdet.tables.problems import Problem, ground_truth_problems, rows_of, unlisted
+from lvdet.tables.problems import ground_truth_problems, rows_of, unlisted
+from lvdet.tables.values import Problem
 from lvdet.threads import thread_count
 
 
@@ -68,48 +69,62 @@ def load_ground_truth(
     for name, present in zip(("images", "annotations", "categories"), columns["has"], strict=True):
         if not present:
             problems.append(Problem(source, f"there is no list {name!r}: not an annotation file"))
-    if problems:
+    if not all(columns["has"]):
         return None, problems
-    return _build(source, columns)
+    gt, found = _build(source, columns, problems)
+    return gt, problems + found
 
 
 _RECORDS = {"annotations": "annotation", "images": "image", "categories": "category"}
 
 
-def _build(source: str, columns: dict[str, Any]) -> tuple[GroundTruth | None, list[Problem]]:
+def _build(
+    source: str, columns: dict[str, Any], before: list[Problem]
+) -> tuple[GroundTruth, list[Problem]]:
+    """The table of all that can be used, and what is wrong beside `before`."""
     problems: list[Problem] = []
     image_ids, image_order = _ascending(columns["images.id"], source, "image", problems)
     category_ids, category_order = _ascending(
         columns["categories.id"], source, "category", problems
     )
+    told = {
+        table: {p.row for p in before if p.table == table and p.row is not None}
+        for table in _RECORDS.values()
+    }
     image = rows_of(image_ids, columns["image_id"])
     category = rows_of(category_ids, columns["category_id"])
-    for name, rows, ids in (
-        ("image_id", image, columns["image_id"]),
-        ("category_id", category, columns["category_id"]),
-    ):
-        for row in np.flatnonzero(rows < 0):
-            what = f"{name} {ids[row]} is not in the file's list of {_LISTS[name]}"
-            problems.append(Problem(source, what, int(row), table="annotation"))
-    has_lists = columns["images.has_lists"]
-    federated = bool((has_lists != 0).any())
-    if federated:
-        for row in np.flatnonzero(has_lists != 3):
-            missing = "not_exhaustive_category_ids" if has_lists[row] & 1 else "neg_category_ids"
-            problems.append(
-                Problem(
-                    source,
-                    f"there is no {missing}, which other images have",
-                    int(row),
-                    table="image",
-                )
-            )
-    if problems:
-        return None, problems
+    usable = (image >= 0) & (category >= 0)
+    usable[np.array(sorted(told["annotation"]), dtype=np.int64)] = False
+    for row in np.flatnonzero(~usable):
+        if int(row) in told["annotation"]:
+            continue
+        for name, rows in (("image_id", image), ("category_id", category)):
+            if rows[row] < 0:
+                value = columns[name][row]
+                what = f"{name} {value} is not in the file's list of {_LISTS[name]}"
+                problems.append(Problem(source, what, int(row), table="annotation"))
+    present = columns["images.present"]
+    federated = bool((present & 3).any())
+    with_masks = columns["masks"] is not None and columns["masks"]["kind"].any()
+    needed = (3 if federated else 0) | (12 if federated or with_masks else 0)
+    for row in np.flatnonzero((present & needed) != needed):
+        missing = [
+            name for bit, name in enumerate(_IMAGE_KEYS) if needed & ~int(present[row]) & 1 << bit
+        ]
+        if int(row) not in told["image"]:
+            what = f"there is no {missing[0]}"
+            problems.append(Problem(source, what, int(row), table="image"))
 
     height = columns["images.height"][image_order]
     width = columns["images.width"][image_order]
     names, frequency = columns["categories.names"], columns["categories.frequency"]
+    kept = np.flatnonzero(usable)
+    masks = _masks(columns["masks"], image, height, width, usable)
+    if len(kept) < len(usable):
+        image, category = image[kept], category[kept]
+        masks = None if masks is None else masks[kept]
+        for name in ("id", "box", "area", "ignore", "crowd"):
+            columns[name] = columns[name][kept]
     gt = GroundTruth(
         images=Images(
             image_ids, height, width, tuple(columns["images.file_names"][i] for i in image_order)
@@ -126,16 +141,18 @@ def _build(source: str, columns: dict[str, Any]) -> tuple[GroundTruth | None, li
         area=columns["area"],
         ignore=columns["ignore"].astype(bool),
         crowd=columns["crowd"].astype(bool),
-        masks=_masks(columns["masks"], image, height, width),
+        masks=masks,
         negative=_lists(columns, "negative", image_order, category_ids) if federated else None,
         not_exhaustive=(
             _lists(columns, "not_exhaustive", image_order, category_ids) if federated else None
         ),
         source=source,
     )
-    return gt, list(ground_truth_problems(gt))
+    return gt, problems + list(ground_truth_problems(gt, kept))
 
 
+#: By bit of what the reader says is there. Only masks need the size.
+_IMAGE_KEYS = ("neg_category_ids", "not_exhaustive_category_ids", "height", "width")
 _LISTS = {"image_id": "images", "category_id": "categories"}
 
 
@@ -145,10 +162,12 @@ def _ascending(
     """Ids by rising value with their order; reports those that occur twice."""
     order = np.argsort(ids, kind="stable")
     ascending = ids[order]
-    for place in np.flatnonzero(ascending[1:] == ascending[:-1]):
+    repeated = np.zeros(len(ids), dtype=bool)
+    repeated[1:] = ascending[1:] == ascending[:-1]
+    for place in np.flatnonzero(repeated):
         what = f"{table} id {ascending[place]} occurs more than once"
-        problems.append(Problem(source, what, int(order[place + 1]), table=table))
-    return ascending, order
+        problems.append(Problem(source, what, int(order[place]), table=table))
+    return ascending[~repeated], order[~repeated]
 
 
 def _masks(
@@ -156,6 +175,7 @@ def _masks(
     image: NDArray[np.int32],
     height: NDArray[np.int32],
     width: NDArray[np.int32],
+    usable: NDArray[np.bool_],
 ) -> Masks | None:
     """The masks; polygons get their image's size."""
     if columns is None:
@@ -163,7 +183,7 @@ def _masks(
     masks = Masks(**columns)
     if not masks.kind.any():
         return None
-    polygons = masks.kind == POLYGONS
+    polygons = (masks.kind == POLYGONS) & usable
     masks.height[polygons] = height[image[polygons]]
     masks.width[polygons] = width[image[polygons]]
     return masks
@@ -178,11 +198,11 @@ def _lists(
     """The lists of all images in the images' new order; ids of no class are left out, since no
     detection of them can count."""
     ends = columns[f"images.{name}_end"]
-    image = np.empty(len(image_order), dtype=np.int64)
+    image = np.full(len(ends), -1, dtype=np.int64)
     image[image_order] = np.arange(len(image_order))
     image = np.repeat(image, np.diff(ends, prepend=0))
     category = rows_of(category_ids, columns[f"images.{name}"])
-    known = category >= 0
+    known = (category >= 0) & (image >= 0)
     order = np.argsort(image[known], kind="stable")
     counts = np.bincount(image[known], minlength=len(image_order))
     offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 
-import numpy as np
-
 from lvdet.errors import InputError
 from lvdet.read.annotations import load_ground_truth
 from lvdet.read.detections import load_detections
 from lvdet.read.files import Progress
-from lvdet.tables.problems import Problem, category_rows, pair_problems, unknown_id
+from lvdet.tables.problems import category_rows, pair_problems, unknown_ids
+from lvdet.tables.values import Problem
 from lvdet.threads import thread_count
 
 
@@ -37,7 +36,8 @@ def check(
         for table in tables:
             told = {p.row for p in found if p.source == table.source and p.row is not None}
             problems += pair_problems(gt, table, told=told)
-            for index in np.flatnonzero(category_rows(gt, table) < 0):
-                value, member = table.category_ids[index], table.category == index
-                problems += unknown_id(table, "category_id", value, member, gt, told)
+            unknown = category_rows(gt, table) < 0
+            problems += unknown_ids(
+                gt, table, "category_id", table.category, table.category_ids, unknown, told
+            )
     return problems

@@ -16,7 +16,7 @@ from lvdet.read.files import Progress, expand
 from lvdet.read.records import from_columns, from_records, load_npz
 from lvdet.tables.detections import Detections
 from lvdet.tables.masks import Masks
-from lvdet.tables.problems import Problem, require
+from lvdet.tables.values import Problem, require
 
 
 def read_detections(
@@ -33,17 +33,20 @@ def read_detections(
     records, or a dict of arrays. With masks=False, masks are passed by where there are boxes.
     """
     if isinstance(source, Detections):
-        detections = source
-    elif isinstance(source, Mapping):
-        detections = from_columns(source)
-    elif isinstance(source, str | os.PathLike):
-        detections = _read_files(expand(source), os.fspath(source), masks, threads, progress)
-    elif source and all(isinstance(item, str | os.PathLike) for item in source):
+        return source
+    if isinstance(source, Mapping):
+        return from_columns(source)
+    if isinstance(source, str | os.PathLike):
+        return _read_files(expand(source), os.fspath(source), masks, threads, progress)
+    if not isinstance(source, list | tuple):
+        raise InputError(
+            f"detections are a {type(source).__name__}, expected a path, a list of paths or "
+            "records, or a dict of arrays"
+        )
+    if source and all(isinstance(item, str | os.PathLike) for item in source):
         files = [path for item in source for path in expand(item)]
-        detections = _read_files(files, "detections", masks, threads, progress)
-    else:
-        detections = from_records(source)
-    return detections
+        return _read_files(files, "detections", masks, threads, progress)
+    return from_records(source)
 
 
 def load_detections(

@@ -12,7 +12,8 @@ from lvdet import _native
 from lvdet.read.files import CHUNK, Progress, open_plain, run_reader, write_whole
 from lvdet.tables.detections import Detections
 from lvdet.tables.masks import Masks
-from lvdet.tables.problems import Problem, detection_problems, unlisted
+from lvdet.tables.problems import unlisted
+from lvdet.tables.values import Problem, value_problems
 from lvdet.threads import thread_count
 
 #: Rows formatted at a time when writing.
@@ -50,6 +51,9 @@ def load_json(
             return Detections.from_arrays([], [], [], np.zeros((0, 4)), source=source), []
         problems.append(Problem(source, what, row if row >= 0 else None, byte))
         return None, problems
+    if not columns["usable"]:
+        problems += value_problems(source, columns["score"], columns["box"])
+        np.nan_to_num(columns["score"], copy=False)  # told; a table cannot hold it
     mask_columns = columns["masks"]
     detections = Detections(
         image=columns["image"],
@@ -62,8 +66,6 @@ def load_json(
         boxes_given=columns["rows_without_box"] < max(1, len(columns["score"])),
         source=source,
     )
-    if not columns["usable"]:
-        problems += detection_problems(detections)
     return detections, problems
 
 

@@ -12,7 +12,7 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
@@ -34,27 +34,30 @@ def open_plain(path: Path) -> Iterator[IO[bytes]]:
     """A file, seekable and uncompressed: gzip, pipes and standard input ("-") go through a
     temporary file, so that all threads can read and memory stays bounded."""
     try:
-        with nullcontext(sys.stdin.buffer) if str(path) == "-" else open(path, "rb") as file:
+        with ExitStack() as stack:
+            file: IO[bytes] = (
+                sys.stdin.buffer if str(path) == "-" else stack.enter_context(open(path, "rb"))
+            )
             if str(path) == "-" or not file.seekable():
-                with tempfile.TemporaryFile() as spooled:
-                    shutil.copyfileobj(file, spooled)
-                    spooled.flush()
-                    yield spooled
-                return
-            if file.read(2) != b"\x1f\x8b":
-                yield file
-                return
-            file.seek(0)
-            with tempfile.TemporaryFile() as spooled:
+                file = _spooled(stack, file)
+            if file.read(2) == b"\x1f\x8b":
+                file.seek(0)
                 try:
-                    with gzip.GzipFile(fileobj=file) as unpacked:
-                        shutil.copyfileobj(unpacked, spooled, 1 << 20)
+                    file = _spooled(stack, gzip.GzipFile(fileobj=file))
                 except (EOFError, gzip.BadGzipFile, zlib.error) as error:
                     raise InputError(f"{path}: gzip data is damaged ({error})") from None
-                spooled.flush()
-                yield spooled
+            yield file
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from None
+
+
+def _spooled(stack: ExitStack, source: IO[bytes] | gzip.GzipFile) -> IO[bytes]:
+    """The content as a temporary file, at its beginning."""
+    file = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
+    shutil.copyfileobj(source, file, 1 << 20)
+    file.flush()
+    file.seek(0)
+    return file
 
 
 def run_reader(
@@ -117,17 +120,26 @@ def expand(source: str | os.PathLike[str]) -> list[Path]:
 
 @contextmanager
 def write_whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """A file to write that appears under its name only once it is complete."""
-    target = Path(path)
+    """A file to write that appears under its name only once it is complete.
+
+    A link stays, and what it leads to is written; what is not a file (a pipe, a device) cannot
+    be replaced by one and is written into.
+    """
+    target = Path(os.path.realpath(path))
     temporary = target.with_name(f".lvdet-{os.getpid():x}-{time.monotonic_ns():x}.part")
     try:
+        if target.exists() and not target.is_file() and not target.is_dir():
+            with open(target, "wb") as file:
+                yield file
+            return
         with open(temporary, "wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, target)
     except OSError as error:
-        raise OutputError(f"{target}: cannot be written: {error.strerror or error}") from None
+        name = os.fspath(path)
+        raise OutputError(f"{name}: cannot be written: {error.strerror or error}") from None
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)

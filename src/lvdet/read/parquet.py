@@ -21,7 +21,7 @@ from lvdet.read.files import Progress, write_whole
 from lvdet.read.records import masks_from_segmentations, require_masks
 from lvdet.tables.detections import Detections, masks_to_boxes
 from lvdet.tables.masks import NONE, Masks
-from lvdet.tables.problems import Problem, detection_problems
+from lvdet.tables.values import Problem, value_problems
 from lvdet.threads import thread_count
 
 #: Rows of a row group when writing, and decoded at a time when reading.
@@ -66,6 +66,8 @@ def _read(
         mask_columns = []
     columns = ["image_id", "category_id", "score", *box_columns, *mask_columns]
     sizes = [file.metadata.row_group(g).num_rows for g in range(file.num_row_groups)]
+    if min(sizes, default=0) < 0:
+        raise InputError(f"{source}: not a Parquet file that can be read: a negative size")
     starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64).tolist()
     total = starts[-1]
     image, category = _Ids(total), _Ids(total)
@@ -92,6 +94,8 @@ def _read(
                 if mask_columns:
                     parts[at] = _masks(batch, mask_columns, source, at)
                 at = end
+            if at != starts[group + 1]:
+                raise InputError(f"{source}: row group {group} has not as many rows as it says")
         return group
 
     with ThreadPoolExecutor(thread_count(threads)) as pool:
@@ -107,6 +111,10 @@ def _read(
             raise InputError(f"{source}, row {missing[0]:,}: there is neither bbox nor mask")
         box = np.zeros((0, 4)) if table is None else masks_to_boxes(table)
     image_ids, category_ids = image.finish(), category.finish()
+    problems = []
+    if suspicious or not box_columns:
+        problems = list(value_problems(source, score, box))
+        np.nan_to_num(score, copy=False)  # told; a table cannot hold it
     detections = Detections(
         image.rows,
         category.rows,
@@ -118,8 +126,7 @@ def _read(
         boxes_given=bool(box_columns),
         source=source,
     )
-    unchecked = suspicious or not box_columns
-    return detections, list(detection_problems(detections)) if unchecked else []
+    return detections, problems
 
 
 class _Ids:

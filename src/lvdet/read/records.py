@@ -13,7 +13,6 @@ from lvdet import _native
 from lvdet.errors import InputError
 from lvdet.tables.detections import Detections
 from lvdet.tables.masks import LARGEST_SIDE, NONE, POLYGONS, RLE, Masks
-from lvdet.tables.problems import detection_problems, require
 
 _BOX_NAMES = ("bbox", "box", "boxes")
 
@@ -59,13 +58,11 @@ def from_records(records: Sequence[Mapping[str, Any]], source: str = "detections
         made = _native.mask_boxes(masks[np.array(missing)].columns)
         for row, box in zip(missing, made, strict=True):
             boxes[row] = box
-    return _checked(
-        Detections.from_arrays(
-            **columns,
-            box=None if missing and len(missing) == len(boxes) else boxes,
-            masks=masks,
-            source=source,
-        )
+    return Detections.from_arrays(
+        **columns,
+        box=None if missing and len(missing) == len(boxes) else boxes,
+        masks=masks,
+        source=source,
     )
 
 
@@ -77,21 +74,14 @@ def from_columns(columns: Mapping[str, Any], source: str = "detections") -> Dete
             raise InputError(f"{source}: there is no {name!r}, it has {sorted(columns)}")
     box = next((columns[name] for name in _BOX_NAMES if name in columns), None)
     segmentation = columns.get("segmentation")
-    return _checked(
-        Detections.from_arrays(
-            columns["image_id"],
-            columns["category_id"],
-            columns["score"],
-            box,
-            None if segmentation is None else masks_from_segmentations(segmentation, source),
-            source,
-        )
+    return Detections.from_arrays(
+        columns["image_id"],
+        columns["category_id"],
+        columns["score"],
+        box,
+        None if segmentation is None else masks_from_segmentations(segmentation, source),
+        source,
     )
-
-
-def _checked(detections: Detections) -> Detections:
-    require(detection_problems(detections))
-    return detections
 
 
 def load_npz(path: Path) -> Detections:

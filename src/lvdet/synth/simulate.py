@@ -68,7 +68,17 @@ def simulate(
     and candidates stay as they are (fillers excepted), only scores or the cut change.
     Detections come grouped by image, by falling score before rounding.
     """
-    _check(images, classes, dets_per_image, candidates_per_image, localisation, style)
+    _check(
+        images,
+        classes,
+        dets_per_image,
+        candidates_per_image,
+        localisation,
+        style,
+        bias,
+        objects_per_image,
+        seed,
+    )
     lattice = Lattice(1, 1) if masks else Lattice(10 ** decimals[0], 0)
     truth, rarity = annotate(
         np.random.default_rng([seed, 0]),
@@ -138,11 +148,20 @@ def _check(
     candidates_per_image: int | None,
     localisation: float,
     style: str,
+    bias: float,
+    objects_per_image: float | None,
+    seed: int,
 ) -> None:
     counts = {"images": images, "classes": classes, "dets_per_image": dets_per_image}
     for name, value in (counts | {"candidates_per_image": candidates_per_image}).items():
         if value is not None and value < 1:
             raise InputError(f"{name} is {value}, expected at least 1")
+    if not np.isfinite(bias):
+        raise InputError(f"bias is {bias}, expected a finite number")
+    if objects_per_image is not None and not 0 < objects_per_image < np.inf:
+        raise InputError(f"objects_per_image is {objects_per_image}, expected more than 0")
+    if seed < 0:
+        raise InputError(f"seed is {seed}, expected 0 or more")
     if not 0 <= localisation <= 1:
         raise InputError(f"localisation is {localisation}, expected a number from 0 to 1")
     if style not in _OBJECTS:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lvdet.errors import InputError
+from lvdet.tables.columns import require_columns
 
 #: LVIS's three frequency groups: classes in at most 10, at most 100 and more training images.
 FREQUENCIES = ("r", "c", "f")
@@ -28,6 +29,17 @@ class Categories:
     names: tuple[str, ...]
     frequency: NDArray[np.str_]
 
+    def __post_init__(self) -> None:
+        count = len(self.ids)
+        require_columns(self, "categories", {"ids": (np.int64, (count,))})
+        if (self.ids[1:] <= self.ids[:-1]).any():
+            raise InputError("categories: ids are not rising")
+        if len(self.names) != count or len(self.frequency) != count:
+            raise InputError(
+                f"categories: {count} ids, {len(self.names)} names, {len(self.frequency)} "
+                "frequencies, expected the same number"
+            )
+
     def __len__(self) -> int:
         return len(self.ids)
 
@@ -39,6 +51,8 @@ class Categories:
 
     def select(self, wanted: Iterable[int | str]) -> NDArray[np.int64]:
         """Rows of the classes given by id or by name, ascending, without repeats."""
+        if not isinstance(wanted, Iterable):
+            raise InputError(f"classes {wanted!r}, expected names and ids")
         by_id = {int(value): row for row, value in enumerate(self.ids)}
         by_name = {value: row for row, value in enumerate(self.names)}
         rows = set()
@@ -76,5 +90,7 @@ def resolve_groups(
     """The frequency groups and the caller's own, as rows of `categories`."""
     resolved = categories.groups()
     for name, wanted in (groups or {}).items():
+        if name in FREQUENCIES:
+            raise InputError(f"group {name!r} is the name of a frequency group, choose another")
         resolved[name] = categories.select(wanted)
     return resolved

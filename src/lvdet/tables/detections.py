@@ -12,6 +12,7 @@ from lvdet import _native
 from lvdet.errors import InputError
 from lvdet.tables.columns import require_columns, require_rows
 from lvdet.tables.masks import Masks
+from lvdet.tables.values import require, value_problems
 
 #: Rows are numbered by int32.
 MOST_ROWS = 2**31 - 1
@@ -56,6 +57,13 @@ class Detections:
                 "category_ids": (np.int64, (len(self.category_ids),)),
             },
         )
+        wrong = np.flatnonzero(~np.isfinite(self.score))
+        if len(wrong):  # no order, no ranking
+            row = int(wrong[0])
+            raise InputError(
+                f"{self.source}, row {row:,}: score is {self.score[row]:g}, expected a finite "
+                "number"
+            )
         require_rows(self.source, "image", self.image, len(self.image_ids))
         require_rows(self.source, "category", self.category, len(self.category_ids))
         if self.masks is not None and len(self.masks) != rows:
@@ -66,6 +74,8 @@ class Detections:
 
     def __getitem__(self, rows: Any) -> Detections:
         """Rows by index array, boolean mask or slice, as a new table."""
+        if np.ndim(self.score[rows]) != 1:
+            raise InputError(f"rows {rows!r}, expected an index array, a boolean mask or a slice")
         return replace(
             self,
             image=self.image[rows],
@@ -75,11 +85,12 @@ class Detections:
             masks=None if self.masks is None else self.masks[rows],
         )
 
-    def with_scores(self, score: NDArray[np.float64]) -> Detections:
+    def with_scores(self, score: ArrayLike) -> Detections:
         """The same detections with other scores."""
-        if score.shape != self.score.shape:
-            raise InputError(f"{len(score)} scores for {len(self)} detections")
-        return replace(self, score=np.ascontiguousarray(score, dtype=np.float64))
+        scores = _floats(score, "score", self.source)
+        if scores.shape != self.score.shape:
+            raise InputError(f"{scores.size} scores for {len(self)} detections")
+        return replace(self, score=scores)
 
     @staticmethod
     def from_arrays(
@@ -114,6 +125,7 @@ class Detections:
             lengths["masks"] = len(masks)
         if len(set(lengths.values())) != 1:
             raise InputError(f"{source}: columns differ in length: {lengths}")
+        require(value_problems(source, scores, boxes))
         return Detections(
             image,
             category,

@@ -108,6 +108,8 @@ class GroundTruth:
             lists: ImageLists | None = getattr(self, name)
             if lists is not None:
                 images = len(self.images)
+                if (lists.offsets[1:] < lists.offsets[:-1]).any() or lists.offsets[0] != 0:
+                    raise InputError(f"{self.source}: {name}: offsets do not rise from 0")
                 require_columns(
                     lists,
                     f"{self.source}: {name}",

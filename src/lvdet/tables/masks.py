@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lvdet import _native
 from lvdet.errors import InputError
 from lvdet.tables.columns import require_columns
 
@@ -66,10 +67,7 @@ class Masks:
     def __getitem__(self, rows: Any) -> Masks:
         """Rows by index array, boolean mask or slice, as a new table."""
         index = np.arange(len(self))[rows]
-        lengths = (self.offsets[1:] - self.offsets[:-1])[index]
-        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        shift = np.repeat(self.offsets[:-1][index] - offsets[:-1], lengths)
-        data = self.data[np.arange(offsets[-1]) + shift]
+        data, offsets = _native.take_masks(self.data, self.offsets, np.ascontiguousarray(index))
         return Masks(data, offsets, self.kind[index], self.height[index], self.width[index])
 
     @property

@@ -3,43 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Set
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lvdet import _native
-from lvdet.errors import InputError
 from lvdet.tables.detections import Detections
 from lvdet.tables.ground_truth import GroundTruth
 from lvdet.tables.masks import RLE
-from lvdet.threads import thread_count
-
-
-@dataclass(frozen=True)
-class Problem:
-    """One thing that is wrong, and where. Rows count from 0."""
-
-    source: str
-    what: str
-    row: int | None = None
-    byte: int | None = None
-    table: str = ""
-
-    def __str__(self) -> str:
-        place = self.source
-        if self.row is not None:
-            place += f", {self.table + ' ' if self.table else ''}row {self.row:,}"
-        if self.byte is not None:
-            place += f", byte {self.byte:,}"
-        return f"{place}: {self.what}" if place else self.what
-
-
-def require(problems: Iterator[Problem]) -> None:
-    """Raises the first problem, if there is one."""
-    for problem in problems:
-        raise InputError(str(problem))
+from lvdet.tables.values import Problem, number, numbers
 
 
 def unlisted(source: str, columns: dict[str, Any]) -> list[Problem]:
@@ -48,39 +20,26 @@ def unlisted(source: str, columns: dict[str, Any]) -> list[Problem]:
     return [Problem(source, f"and {more:,} more problems like these")] if more else []
 
 
-def detection_problems(detections: Detections) -> Iterator[Problem]:
-    """Scores and boxes that are not finite, and negative sizes."""
-    first = _native.first_bad_row(detections.score, detections.box, thread_count())
-    if first < 0:
-        return
-    score, box = detections.score[first:], detections.box[first:]
-    finite = np.isfinite(box)
-    for row in np.flatnonzero(
-        ~(np.isfinite(score) & finite.all(axis=1)) | (box[:, 2:] < 0).any(axis=1)
-    ):
-        if not np.isfinite(score[row]):
-            what = f"score is {_number(score[row])}, expected a finite number"
-        elif not finite[row].all():
-            what = f"bbox is {_numbers(box[row])}, expected finite numbers"
-        else:
-            what = f"bbox is {_numbers(box[row])}, expected a width and height of 0 or more"
-        yield Problem(detections.source, what, int(first + row))
+def ground_truth_problems(
+    gt: GroundTruth, rows: NDArray[np.int64] | None = None
+) -> Iterator[Problem]:
+    """Values of the annotations that no evaluation can use.
 
-
-def ground_truth_problems(gt: GroundTruth) -> Iterator[Problem]:
-    """Values of the annotations that no evaluation can use."""
+    rows: [M] the rows of the file, where some were left out of the table.
+    """
+    at = np.arange(len(gt)) if rows is None else rows
     duplicated = _duplicates(gt.id)
     finite = np.isfinite(gt.box).all(axis=1) & np.isfinite(gt.area)
     negative = (gt.box[:, 2:] < 0).any(axis=1) | (gt.area < 0)
     for row in np.flatnonzero(duplicated | ~finite | negative):
-        box = _numbers(gt.box[row])
+        box = numbers(gt.box[row])
         if not finite[row]:
-            what = f"bbox is {box}, area {_number(gt.area[row])}, expected finite numbers"
+            what = f"bbox is {box}, area {number(gt.area[row])}, expected finite numbers"
         elif negative[row]:
-            what = f"bbox is {box}, area {_number(gt.area[row])}, expected sizes of 0 or more"
+            what = f"bbox is {box}, area {number(gt.area[row])}, expected sizes of 0 or more"
         else:
             what = f"annotation id {gt.id[row]} occurs more than once"
-        yield Problem(gt.source, what, int(row), table="annotation")
+        yield Problem(gt.source, what, int(at[row]), table="annotation")
     if gt.masks is not None:
         height, width = gt.images.height[gt.image], gt.images.width[gt.image]
         wrong = (gt.masks.kind == RLE) & ((gt.masks.height != height) | (gt.masks.width != width))
@@ -89,7 +48,7 @@ def ground_truth_problems(gt: GroundTruth) -> Iterator[Problem]:
                 gt.source,
                 f"mask is {gt.masks.height[row]} x {gt.masks.width[row]}, but its image "
                 f"{gt.images.ids[gt.image[row]]} is {height[row]} x {width[row]}",
-                int(row),
+                int(at[row]),
                 table="annotation",
             )
 
@@ -102,12 +61,11 @@ def pair_problems(
     told: rows of which something wrong was told before; their ids may be made up.
     """
     image = image_rows(gt, detections)
-    unknown = np.flatnonzero(image < 0)
-    for index in unknown:
-        yield from unknown_id(
-            detections, "image_id", detections.image_ids[index], detections.image == index, gt, told
-        )
-    if detections.masks is None or len(unknown):
+    unknown = image < 0
+    yield from unknown_ids(
+        gt, detections, "image_id", detections.image, detections.image_ids, unknown, told
+    )
+    if detections.masks is None or unknown.any():
         return
     masks = detections.masks
     at = image[detections.image]
@@ -122,19 +80,28 @@ def pair_problems(
         )
 
 
-def unknown_id(
+def unknown_ids(
+    gt: GroundTruth,
     detections: Detections,
     name: str,
-    value: int,
-    member: NDArray[np.bool_],
-    gt: GroundTruth,
+    column: NDArray[np.int32],
+    ids: NDArray[np.int64],
+    unknown: NDArray[np.bool_],
     told: Set[int],
 ) -> Iterator[Problem]:
-    """The problem of an id that the annotations do not have, at the first of its rows."""
-    rows = [row for row in np.flatnonzero(member).tolist() if row not in told]
-    if rows:
-        count = f"{len(rows):,} detection{'s' * (len(rows) != 1)}"
-        yield Problem(detections.source, f"{name} {value} is not in {gt.source} ({count})", rows[0])
+    """A problem for each id that the annotations do not have, at the first of its rows."""
+    if not unknown.any():
+        return
+    rows = np.flatnonzero(unknown[column])
+    if told:
+        rows = rows[~np.isin(rows, np.fromiter(told, dtype=np.int64))]
+    found, first, counts = np.unique(column[rows], return_index=True, return_counts=True)
+    for index, row, count in sorted(
+        zip(found.tolist(), rows[first].tolist(), counts.tolist(), strict=True), key=lambda x: x[1]
+    ):
+        detection = f"{count:,} detection{'s' * (count != 1)}"
+        what = f"{name} {ids[index]} is not in {gt.source} ({detection})"
+        yield Problem(detections.source, what, row)
 
 
 def image_rows(gt: GroundTruth, detections: Detections) -> NDArray[np.int32]:
@@ -167,11 +134,3 @@ def _duplicates(ids: NDArray[np.int64]) -> NDArray[np.bool_]:
     repeated = np.ones(len(ids), dtype=bool)
     repeated[np.unique(ids, return_index=True)[1]] = False
     return repeated
-
-
-def _number(value: float) -> str:
-    return f"{value:g}"
-
-
-def _numbers(values: NDArray[np.float64]) -> str:
-    return "[" + ", ".join(_number(value) for value in values) + "]"

@@ -1,0 +1,205 @@
+"""What holds for every verb: help, exit codes, one line of error, what is imported."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import lvdet
+from cli.run_lvdet import COMMAND, lvdet_call, lvdet_command
+from cli.small_set import pair, save
+
+VERBS = ["evaluate", "check", "demo"]
+
+
+def test_help() -> None:
+    done = lvdet_command("--help").good()
+    for verb in VERBS:
+        assert f"  {verb} " in done.out
+    assert done.err == ""
+    assert lvdet_command("-h").good().out == done.out
+
+
+def test_no_arguments_are_a_question() -> None:
+    assert lvdet_command().good().out == lvdet_command("--help").out
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_of_a_verb_has_examples(verb: str) -> None:
+    done = lvdet_command(verb, "--help").good()
+    examples = done.out.split("Examples:")[1].splitlines()
+    shown = [line.strip() for line in examples if line.strip()]
+    assert shown
+    assert all(line.startswith(f"lvdet {verb}") for line in shown)
+    assert "--output" in done.out or verb == "demo"
+
+
+def test_version() -> None:
+    assert lvdet_command("--version").good().out == f"{lvdet.__version__}\n"
+
+
+def test_as_a_module() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "lvdet", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"{lvdet.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["frobnicate"], "frobnicate"),
+        (["--frobnicate"], "--frobnicate"),
+        (["evaluate"], "GT"),
+        (["evaluate", "gt.json"], "DT"),
+        (["evaluate", "gt.json", "dt.json", "more.json"], "more.json"),
+        (["evaluate", "gt.json", "dt.json", "--frobnicate"], "--frobnicate"),
+        (["evaluate", "gt.json", "dt.json", "--output"], "--output"),
+        (["evaluate", "gt.json", "dt.json", "--dets-per-image", "many"], "--dets-per-image"),
+        (["evaluate", "gt.json", "dt.json", "--dets-per-class", "1.5"], "--dets-per-class"),
+        (["evaluate", "gt.json", "dt.json", "--threads", "two"], "--threads"),
+        (["check"], "GT"),
+        (["check", "gt.json", "dt.json", "more.json"], "more.json"),
+        (["demo", "--images", "x"], "--images"),
+    ],
+)
+def test_command_lines_that_make_no_sense(
+    arguments: list[str], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pair(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    run = lvdet_command if arguments[-1] in ("frobnicate", "--frobnicate") else lvdet_call
+    run(*arguments).refused(says, "--help")
+
+
+# What is imported
+
+HEAVY = ["scipy", "pyarrow", "plotly", "torch", "torchvision", "jinja2", "ray"]
+IMPORTED = """
+import atexit, sys
+atexit.register(lambda: print(*sorted(sys.modules), file=sys.stderr))
+from lvdet.cli import main
+main()
+"""
+
+
+def imported(*arguments: str | Path) -> set[str]:
+    """The packages that a run of the command line has loaded."""
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORTED, *arguments], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return {name.split(".")[0] for name in done.stderr.splitlines()[-1].split()}
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["evaluate", "--help"]])
+def test_help_is_light(arguments: list[str]) -> None:
+    loaded = imported(*arguments)
+    assert "lvdet" in loaded
+    assert loaded.isdisjoint([*HEAVY, "numpy"])
+
+
+def test_evaluating_json_is_light(tmp_path: Path) -> None:
+    gt, dt = pair(tmp_path)
+    output = tmp_path / "scores.json"
+    loaded = imported("evaluate", gt, dt, "--output", output, "--per-class", tmp_path / "c.csv")
+    assert output.exists()
+    assert "numpy" in loaded
+    assert loaded.isdisjoint(HEAVY)
+
+
+def test_checking_json_is_light(tmp_path: Path) -> None:
+    assert imported("check", *pair(tmp_path)).isdisjoint(HEAVY)
+
+
+def test_importing_the_package_is_light() -> None:
+    code = "import sys, lvdet; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = {name.split(".")[0] for name in done.stdout.split()}
+    assert loaded.isdisjoint([*HEAVY, "numpy", "typer", "rich"])
+
+
+# Output that cannot be written
+
+
+def test_a_full_disk(tmp_path: Path) -> None:
+    """A real limit on the size of files: the old result stays, nothing is left beside it."""
+    gt, dt = pair(tmp_path)
+    out = tmp_path / "out"
+    out.mkdir()
+    save(out / "scores.json", "as it was")
+    command = f'ulimit -f 0; exec "{COMMAND}" evaluate "{gt}" "{dt}" --output "{out}/scores.json"'
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done
+    assert done.stderr.startswith(f"lvdet: error: {out}/scores.json: cannot be written: ")
+    assert done.stderr.count("\n") == 1
+    assert [path.name for path in out.iterdir()] == ["scores.json"]
+    assert (out / "scores.json").read_text() == "as it was"
+
+
+@pytest.mark.parametrize("option", ["--output", "--per-class"])
+@pytest.mark.parametrize("target", ["nowhere/out.x", "folder", "gt.json/out.x"])
+def test_a_target_that_cannot_be(option: str, target: str, tmp_path: Path) -> None:
+    gt, dt = pair(tmp_path)
+    (tmp_path / "folder").mkdir()
+    done = lvdet_call("evaluate", gt, dt, option, tmp_path / target)
+    done.refused(f"{tmp_path / target}: cannot be written", code=1)
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"gt.json", "dt.json", "folder"}
+
+
+@pytest.mark.parametrize("verb", ["evaluate", "check"])
+def test_standard_output_that_is_full(verb: str, tmp_path: Path) -> None:
+    gt, dt = pair(tmp_path)
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [COMMAND, verb, gt, dt], stdout=full, stderr=subprocess.PIPE, check=False
+        )
+    assert done.returncode == 1
+    assert done.stderr.decode().count("\n") == 1
+    assert b"No space left" in done.stderr
+
+
+def test_a_reader_that_goes_away(tmp_path: Path) -> None:
+    gt, dt = pair(tmp_path)
+    command = f'"{COMMAND}" evaluate "{gt}" "{dt}" | true; exit ${{PIPESTATUS[0]}}'
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert done.returncode in (0, 1, 141), done
+    assert done.stderr.count("\n") <= 1, done.stderr
+
+
+def test_an_interrupted_command(tmp_path: Path) -> None:
+    """Stopped while it reads: it has taken more than a pipe holds, and waits for the rest."""
+    gt, _ = pair(tmp_path)
+    with subprocess.Popen(
+        [COMMAND, "evaluate", gt, "-"], stdin=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdin is not None
+        assert process.stderr is not None
+        process.stdin.write(b" " * (1 << 20))
+        process.stdin.flush()
+        process.send_signal(signal.SIGINT)
+        process.wait(60)
+        process.stdin.close()
+        err = process.stderr.read().decode()
+    assert process.returncode == 130, err
+    assert err in ("", "lvdet: error: interrupted\n")
+
+
+def test_a_terminal_that_knows_only_ascii(tmp_path: Path) -> None:
+    """Undefined numbers are shown by a dash that ASCII does not have."""
+    done = lvdet_command("evaluate", *pair(tmp_path), PYTHONIOENCODING="ascii")
+    assert done.code == 0, done
+    assert "AP-Fixed" in done.out
+
+
+def test_a_file_name_that_is_no_text(tmp_path: Path) -> None:
+    gt, dt = pair(tmp_path)
+    odd = dt.rename(tmp_path / "r\udcff.json")
+    done = lvdet_command("evaluate", gt, odd, "--output", tmp_path / "scores.json")
+    assert done.code == 0, done
+    assert (tmp_path / "scores.json").exists()

@@ -1,0 +1,136 @@
+"""What the kernels do at the edges of what they may be given."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import lvdet
+from lvdet.limit.budgets import apply
+from lvdet.match.match import match
+
+
+def one_image(scores: list[float]) -> lvdet.Detections:
+    rows = len(scores)
+    return lvdet.Detections.from_arrays([1] * rows, [1] * rows, scores, np.ones((rows, 4)))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_budget_over_the_widest_range_of_scores(threads: int) -> None:
+    """Their difference is more than a double holds."""
+    dt = one_image([1e308, -1e308] * 200)
+    keep = apply([lvdet.PerImage(250)], dt, threads=threads)
+    assert keep is not None
+    assert keep.sum() == 250
+    assert keep[0::2].all()
+    assert keep[1::2][:50].all()
+
+
+def test_a_budget_over_scores_that_hardly_differ() -> None:
+    smallest = np.nextafter(0.0, 1.0)
+    dt = one_image([0.0, smallest, -0.0, smallest * 2, smallest])
+    keep = apply([lvdet.PerImage(3)], dt)
+    assert keep is not None
+    assert keep.tolist() == [False, True, False, True, True]
+
+
+def test_more_threads_than_the_system_gives(tmp_path: Path) -> None:
+    """Where no thread can be started, the caller does all the work."""
+    gt, dt = lvdet.simulate(images=40, classes=30, dets_per_image=50, seed=2)
+    lvdet.write_ground_truth(gt, tmp_path / "gt.json")
+    lvdet.write_detections(dt, tmp_path / "dt.json")
+    code = (
+        "import sys, resource, lvdet, json\n"
+        "limit = int(sys.argv[3])\n"
+        "import lvdet.metrics.protocols\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (limit, limit)) if limit else None\n"
+        "gt = lvdet.read_ground_truth(sys.argv[1], threads=1000)\n"
+        "dt = lvdet.read_detections(sys.argv[2], threads=1000)\n"
+        "print(json.dumps(lvdet.evaluate(gt, dt, threads=1000).to_dict()['protocols']))"
+    )
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", code, tmp_path / "gt.json", tmp_path / "dt.json", limit],
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        # A thread takes 8 MB of addresses for its stack: 600 MB give far fewer than 1,000.
+        for limit in ("0", "600000000")
+    }
+    assert len(outputs) == 1
+    assert "old" in json.loads(outputs.pop())
+
+
+@pytest.mark.parametrize("iou", ["segm", "boundary"])
+def test_threads_share_masks_and_change_no_byte(iou: str) -> None:
+    """Enough cells that each thread has several blocks of them."""
+    gt, dt = lvdet.simulate(images=150, classes=100, dets_per_image=100, masks=True, seed=4)
+    one, three = (match(gt, dt, iou=iou, threads=n) for n in (1, 3))
+    assert len(one) > 2000
+    for name in ("detection", "position", "category_offsets", "outcomes", "truth"):
+        assert getattr(one, name).tobytes() == getattr(three, name).tobytes()
+
+
+def test_threads_share_boxes_and_change_no_byte() -> None:
+    """More rows than one block of ranking holds."""
+    gt, dt = lvdet.simulate(images=700, classes=300, dets_per_image=300, seed=5)
+    assert len(dt) > 3 * 65_536
+    one, three = (match(gt, dt, threads=n) for n in (1, 3))
+    for name in ("detection", "position", "category_offsets", "outcomes", "truth"):
+        assert getattr(one, name).tobytes() == getattr(three, name).tobytes()
+    budgets = [lvdet.PerClass(100), lvdet.PerImage(40), lvdet.PerImageClass(2)]
+    masks = {apply(budgets, dt, threads=n).tobytes() for n in (1, 2, 5)}
+    assert len(masks) == 1
+
+
+def test_a_file_that_shrinks_while_it_is_read(tmp_path: Path) -> None:
+    """Its size was taken before; what was promised does not come."""
+    path = tmp_path / "dt.json"
+    lvdet.write_detections(one_image([0.5] * 200_000), path)
+    code = (
+        "import sys, os, lvdet\n"
+        "real = os.fstat\n"
+        "from lvdet import _native\n"
+        "fd = os.open(sys.argv[1], os.O_RDWR)\n"
+        "import threading, time\n"
+        "def cut():\n"
+        "    os.ftruncate(fd, 1000)\n"
+        "threading.Timer(0.002, cut).start()\n"
+        "try:\n"
+        "    out = _native.read_detections_json(fd, True, 1, 4096, None)\n"
+        "    print('failure' if out['failure'] else 'whole')\n"
+        "except Exception as error:\n"
+        "    print(type(error).__name__)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, path], check=True, capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout.strip() in ("failure", "whole")
+
+
+@pytest.mark.parametrize(
+    "scores", [[float("nan")], [float("inf")], [1.0, float("-inf")]], ids=["nan", "inf", "-inf"]
+)
+def test_scores_without_an_order_are_refused_wherever_they_come_from(scores: list[float]) -> None:
+    with pytest.raises(lvdet.InputError, match="score is"):
+        one_image(scores)
+    with pytest.raises(lvdet.InputError, match="score is"):
+        one_image([0.5] * len(scores)).with_scores(scores)
+
+
+def test_lists_that_lead_out_of_the_table_are_refused() -> None:
+    from dataclasses import replace
+
+    gt, _ = lvdet.simulate(images=2, classes=3, dets_per_image=5)
+    assert gt.negative is not None
+    bad = replace(gt.negative, offsets=np.array([0, 10**9, len(gt.negative.category)]))
+    with pytest.raises(lvdet.InputError, match="offsets"):
+        replace(gt, negative=bad)
+    with pytest.raises(lvdet.InputError, match="not rising"):
+        replace(gt.categories, ids=gt.categories.ids[::-1].copy())

@@ -1,0 +1,52 @@
+"""Segmentations that cannot be used, and what is said of them in a file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+SEGMENTATIONS: list[tuple[Any, str]] = [
+    (5, "segmentation is a number, expected RLE"),
+    ("174", "segmentation is a string, expected RLE"),
+    (True, "segmentation is true or false, expected RLE"),
+    ({}, "RLE has no usable size, expected [height, width]"),
+    ({"counts": "174"}, "RLE has no usable size"),
+    ({"size": [4, 3]}, "RLE has no counts"),
+    ({"size": [4], "counts": "4"}, "RLE has no usable size"),
+    ({"size": [4, 3, 1], "counts": "<"}, "RLE has no usable size"),
+    ({"size": [-4, -3], "counts": "<"}, "RLE has no usable size"),
+    ({"size": [4.5, 3], "counts": "<"}, "RLE has no usable size"),
+    ({"size": [1, 2**40], "counts": "<"}, "RLE has no usable size"),
+    ({"size": "4x3", "counts": "<"}, "segmentation size is a string"),
+    ({"size": [4, None], "counts": "<"}, "an item of segmentation size is null"),
+    ({"size": [4, 3], "counts": None}, "segmentation counts is null"),
+    ({"size": [4, 3], "counts": 12}, "segmentation counts is a number"),
+    ({"size": [4, 3], "counts": [12, "a"]}, "an item of segmentation counts is a string"),
+    ({"size": [4, 3], "counts": [13, -1]}, "RLE has a run that is not a length"),
+    ({"size": [4, 3], "counts": [11.5, 0.5]}, "RLE has a run that is not a length"),
+    ({"size": [4, 3], "counts": [2**32 + 12]}, "RLE has a run that is not a length"),
+    ({"size": [4, 3], "counts": [5, 6]}, "RLE runs do not fill its size (4 x 3)"),
+    ({"size": [4, 3], "counts": [5, 8]}, "RLE runs do not fill its size (4 x 3)"),
+    ({"size": [4, 3], "counts": []}, "RLE runs do not fill its size (4 x 3)"),
+    ({"size": [4, 3], "counts": ""}, "RLE runs do not fill its size (4 x 3)"),
+    ({"size": [4, 3], "counts": "17"}, "RLE runs do not fill its size (4 x 3)"),
+    ({"size": [3, 3], "counts": "174"}, "RLE runs do not fill its size (3 x 3)"),
+    ({"size": [4, 3], "counts": "17 4"}, "RLE counts are damaged"),
+    ({"size": [4, 3], "counts": "17p"}, "RLE counts are damaged"),
+    ({"size": [4, 3], "counts": "17\xff"}, "RLE counts are damaged"),
+    ({"size": [4, 3], "counts": "17\x00"}, "RLE counts are damaged"),
+    ({"size": [4, 3], "counts": "17T"}, "RLE counts are damaged"),  # more should follow
+    ({"size": [4, 3], "counts": "o" * 40}, "RLE counts are damaged"),
+    ({"size": [4, 3], "counts": "O17"}, "RLE has a negative run"),
+    ({"size": [4, 3], "counts": "ooooooo0"}, "RLE has a run too long for any image"),
+    ([[]], "a polygon of segmentation has 0 numbers"),
+    ([[1, 2, 3, 4]], "a polygon of segmentation has 4 numbers"),
+    ([[1, 2, 3, 4, 5]], "a polygon of segmentation has 5 numbers"),
+    ([[1, 2, 3, 4, 5, 6, 7]], "a polygon of segmentation has 7 numbers"),
+    ([[1, 2, 3, 4, 5, 6], [1, 2]], "a polygon of segmentation has 2 numbers"),
+    ([[1, 2, 3, 4, 5, float("inf")]], "a coordinate outside any image"),
+    ([[1, 2, 3, 4, 5, float("nan")]], "a coordinate outside any image"),
+    ([[1, 2, 3, 4, 5, -1e7]], "a coordinate outside any image"),
+    ([[1, 2, 3, 4, 5, "6"]], "an item of a polygon of segmentation is a string"),
+    ([1, 2, 3, 4, 5, 6], "a polygon of segmentation is a number, expected a list of numbers"),
+    ([{"size": [4, 3], "counts": "174"}], "a polygon of segmentation is an object"),
+]

@@ -1,0 +1,36 @@
+"""Random damage to good files: a table or an InputError, never another error or a crash."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).with_name("mutate_and_read.py")
+
+
+@pytest.mark.parametrize(
+    ("kind", "examples"), [("annotations", 400), ("detections", 400), ("lines", 250)]
+)
+def test_damaged_files(kind: str, examples: int, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, SCRIPT, kind, str(examples)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-6000:]
+    outcomes = json.loads(done.stdout.splitlines()[-1])
+    assert outcomes["read"] > examples / 10, "damage that is not seen must be among it"
+    assert outcomes["refused"] > examples / 10
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["annotations", "detections", "lines"])
+def test_damaged_files_at_length(kind: str, tmp_path: Path) -> None:
+    test_damaged_files(kind, 8_000, tmp_path)
