@@ -340,21 +340,44 @@ nb::tuple number_row_pairs(In<std::int32_t> a, std::size_t a_count, In<std::int3
 
 // An uninitialised column from malloc. NumPy asks the system for huge pages for large arrays;
 // on virtual machines the clearing of those was measured to cost more than all of decoding.
+Out<std::int32_t> empty_rows(std::size_t rows) {
+    Column<std::int32_t> column;
+    column.extend(rows);
+    return take(column);
+}
 Out<double> empty_column(std::size_t rows, std::size_t width) {
     Column<double> column;
     column.extend(rows * width);
     return width == 1 ? take(column) : take(column, width);
 }
 
+// Puts four columns together as boxes; true if all of them and the scores are usable.
+bool fill_boxes(In<double> x, In<double> y, In<double> w, In<double> h, In<double> score,
+                InOut<double> box) {
+    nb::gil_scoped_release release;
+    bool usable = true;
+    double* to = box.data();
+    for (std::size_t i = 0; i < x.size(); ++i, to += 4) {
+        to[0] = x.data()[i], to[1] = y.data()[i], to[2] = w.data()[i], to[3] = h.data()[i];
+        usable &= is_usable(score.data()[i], to);
+    }
+    return usable;
+}
+
 // Distinct ids by first appearance, and the place of each row's id among them.
-nb::tuple encode_ids(In<std::int64_t> ids) {
-    auto rows = empty<std::int32_t>({ids.size()});
+Out<std::int64_t> encode_ids_into(In<std::int64_t> ids, InOut<std::int32_t> rows) {
     IdIndex index;
     {
         nb::gil_scoped_release release;
         for (std::size_t i = 0; i < ids.size(); ++i) rows.data()[i] = index[ids.data()[i]];
     }
-    return nb::make_tuple(take_ids(index.ids()), rows);
+    return take_ids(index.ids());
+}
+
+nb::tuple encode_ids(In<std::int64_t> ids) {
+    auto rows = empty<std::int32_t>({ids.size()});
+    auto distinct = encode_ids_into(ids, InOut<std::int32_t>(rows));
+    return nb::make_tuple(distinct, rows);
 }
 
 // The first row with a score or box that is not finite, or a negative size; -1 if all are good.
@@ -492,7 +515,11 @@ NB_MODULE(_native, m) {
     m.def("order_by_falling_score", &order_by_falling_score, "score"_a.noconvert());
     m.def("number_pairs", &number_row_pairs, "a"_a.noconvert(), "a_count"_a, "b"_a.noconvert(),
           "b_count"_a);
+    m.def("empty_rows", &empty_rows, "rows"_a);
     m.def("empty_column", &empty_column, "rows"_a, "width"_a);
+    m.def("fill_boxes", &fill_boxes, "x"_a.noconvert(), "y"_a.noconvert(), "w"_a.noconvert(),
+          "h"_a.noconvert(), "score"_a.noconvert(), "box"_a.noconvert());
+    m.def("encode_ids_into", &encode_ids_into, "ids"_a.noconvert(), "rows"_a.noconvert());
     m.def("encode_ids", &encode_ids, "ids"_a.noconvert());
     m.def("first_bad_row", &first_bad_row, "score"_a.noconvert(), "box"_a.noconvert(), "threads"_a);
     m.def("match", &match_detections, "gt_image"_a.noconvert(), "gt_category"_a.noconvert(),

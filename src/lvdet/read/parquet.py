@@ -87,10 +87,10 @@ def _read(
                 image.add(at, _integers(batch, "image_id", source, at, np.int64))
                 category.add(at, _integers(batch, "category_id", source, at, np.int64))
                 score[at:end] = _numbers(batch, "score", source, at)
-                if box is not None:
-                    _fill_boxes(batch, box_columns, box[at:end], source, at)
-                    if _native.first_bad_row(score[at:end], box[at:end], 1) >= 0:
-                        suspicious.append(at)
+                if box is not None and not _fill_boxes(
+                    batch, box_columns, score[at:end], box[at:end], source, at
+                ):
+                    suspicious.append(at)
                 if mask_columns:
                     parts[at] = _masks(batch, mask_columns, source, at)
                 at = end
@@ -102,6 +102,7 @@ def _read(
         for group in pool.map(read_group, range(len(sizes))):
             if progress is not None:
                 progress(starts[group + 1], total)
+        image_ids, category_ids = image.finish(pool), category.finish(pool)
     table = Masks.concatenate([parts[at] for at in sorted(parts)]) if parts else None
     if table is not None and not table.kind.any():
         table = None
@@ -110,7 +111,6 @@ def _read(
         if len(missing):
             raise InputError(f"{source}, row {missing[0]:,}: there is neither bbox nor mask")
         box = np.zeros((0, 4)) if table is None else masks_to_boxes(table)
-    image_ids, category_ids = image.finish(), category.finish()
     problems = []
     if suspicious or not box_columns:
         problems = list(value_problems(source, score, box))
@@ -133,26 +133,26 @@ class _Ids:
     """Ids batch by batch in any order, as places among the distinct ids by first appearance."""
 
     def __init__(self, total: int) -> None:
-        self.rows = np.empty(total, dtype=np.int32)
-        self._batches: dict[int, tuple[int, NDArray[np.int64]]] = {}
+        self.rows = _native.empty_rows(total)
+        self._distinct: dict[int, NDArray[np.int64]] = {}
 
     def add(self, at: int, ids: NDArray[np.int64]) -> None:
-        distinct, rows = _native.encode_ids(ids)
-        self.rows[at : at + len(rows)] = rows
-        self._batches[at] = at + len(rows), distinct
+        self._distinct[at] = _native.encode_ids_into(ids, self.rows[at : at + len(ids)])
 
-    def finish(self) -> NDArray[np.int64]:
+    def finish(self, pool: ThreadPoolExecutor) -> NDArray[np.int64]:
         """Brings the batches' numbering together; returns the distinct ids."""
-        known: dict[int, int] = {}
-        for at in sorted(self._batches):
-            end, distinct = self._batches[at]
-            renamed = np.array(
-                [known.setdefault(value, len(known)) for value in distinct.tolist()],
-                dtype=np.int32,
-            )
-            part = self.rows[at:end]
-            np.take(renamed, part, out=part, mode="clip")
-        return np.array(list(known), dtype=np.int64)
+        starts = sorted(self._distinct)
+        parts = [self._distinct[at] for at in starts]
+        distinct: NDArray[np.int64]
+        distinct, renamed = _native.encode_ids(np.concatenate([*parts, np.zeros(0, np.int64)]))
+        names = np.cumsum([0, *map(len, parts)])
+
+        def rename(number: int) -> None:
+            rows = self.rows[starts[number] : (*starts, len(self.rows))[number + 1]]
+            np.take(renamed[names[number] : names[number + 1]], rows, out=rows, mode="clip")
+
+        list(pool.map(rename, range(len(starts))))
+        return distinct
 
 
 def _numbers(batch: Any, name: str, source: str, at: int) -> NDArray[Any]:
@@ -186,14 +186,22 @@ def _integers(
 
 
 def _fill_boxes(
-    batch: Any, columns: list[str], box: NDArray[np.float64], source: str, at: int
-) -> None:
+    batch: Any,
+    columns: list[str],
+    score: NDArray[np.float64],
+    box: NDArray[np.float64],
+    source: str,
+    at: int,
+) -> bool:
+    """Fills in the boxes of a batch; True if they and the scores can be used."""
     import pyarrow as pa
 
     if columns != ["bbox"]:
-        for place, name in enumerate(columns):
-            box[:, place] = _numbers(batch, name, source, at)
-        return
+        x, y, w, h = (
+            np.ascontiguousarray(_numbers(batch, name, source, at), dtype=np.float64)
+            for name in columns
+        )
+        return _native.fill_boxes(x, y, w, h, score, box)
     column = batch.column("bbox")
     kind = column.type
     lists = pa.types.is_list(kind) or pa.types.is_large_list(kind)
@@ -209,6 +217,7 @@ def _fill_boxes(
             f"{source}, row {at + row:,}: bbox has {lengths[row]} numbers, expected 4 [x, y, w, h]"
         )
     box[:] = column.flatten().to_numpy(zero_copy_only=False).reshape(-1, 4)
+    return _native.first_bad_row(score, box, 1) < 0
 
 
 def _masks(batch: Any, columns: list[str], source: str, at: int) -> Masks:
