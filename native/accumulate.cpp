@@ -29,12 +29,14 @@ class Walk {
    public:
     void restart(std::size_t thresholds) {
         wrong_ = 0;
+        all_ = thresholds == kWord ? ~std::uint64_t{0} : (std::uint64_t{1} << thresholds) - 1;
         right_.resize(thresholds);
         for (auto& list : right_) list.clear();
         not_wrong_.assign(thresholds, 0);
     }
     // Takes the next detection: bits of the thresholds at which it is matched, and ignored.
     void step(std::uint64_t matched, std::uint64_t ignored) {
+        if (ignored == all_) return;  // as most are where only some sizes count
         for (std::uint64_t right = matched & ~ignored; right; right &= right - 1) {
             const auto t = static_cast<std::size_t>(__builtin_ctzll(right));
             const auto tp = static_cast<double>(right_[t].size() + 1);
@@ -55,13 +57,16 @@ class Walk {
 
    private:
     std::int64_t wrong_ = 0;
+    std::uint64_t all_ = 0;
     std::vector<std::vector<double>> right_;
     std::vector<std::int64_t> not_wrong_;
 };
 
 std::uint64_t load_bits(const std::uint8_t* from, std::size_t bytes) {
+    // Little-endian, as bits are numbered. Two bytes hold the usual ten thresholds.
+    if (bytes == 2) return from[0] | static_cast<std::uint64_t>(from[1]) << 8;
     std::uint64_t word = 0;
-    std::memcpy(&word, from, bytes);  // little-endian, as bits are numbered
+    std::memcpy(&word, from, bytes);
     return word;
 }
 

@@ -22,8 +22,11 @@ class CellMatcher {
           found_(found),
           settings_(settings),
           bytes_((settings.thresholds.size() + 7) / 8),
+          all_(bytes_, 0),
           lowest_(std::numeric_limits<double>::infinity()) {
         for (const double t : settings.thresholds) lowest_ = std::min(lowest_, capped(t));
+        for (std::size_t t = 0; t < settings.thresholds.size(); ++t)
+            all_[t / 8] |= static_cast<std::uint8_t>(1u << (t % 8));
     }
 
     // Fills the outcomes at place[k] for the k-th of the cell's detections.
@@ -65,6 +68,15 @@ class CellMatcher {
         }
     }
 
+    // Asks for the memory that run() will need for a cell, while others are worked on.
+    void prepare(const std::int32_t* found_rows, std::size_t founds, const std::int32_t* place,
+                 Matched& out) const {
+        for (std::size_t d = 0; d < std::min<std::size_t>(founds, 32); ++d) {
+            __builtin_prefetch(found_.box + 4 * index(found_rows[d]));
+            __builtin_prefetch(outcome(out, place[d]), 1);
+        }
+    }
+
    private:
     static double capped(double threshold) { return std::min(threshold, 1 - 1e-10); }
     bool dropped(std::size_t d) const { return settings_.drop_empty && !(found_area_[d] > 0); }
@@ -77,10 +89,7 @@ class CellMatcher {
         return out.outcomes.data() + index(place) * settings_.area_low.size() * 2 * bytes_;
     }
     void set_all(std::uint8_t* bits) const {
-        const std::size_t thresholds = settings_.thresholds.size();
-        for (std::size_t t = 0; t < thresholds; t += 8)
-            bits[t / 8] =
-                static_cast<std::uint8_t>(thresholds - t >= 8 ? 255 : (1 << (thresholds - t)) - 1);
+        for (std::size_t k = 0; k < bytes_; ++k) bits[k] = all_[k];
     }
 
     // The outcome of a candidate in one range of area.
@@ -227,6 +236,7 @@ class CellMatcher {
     const Found& found_;
     const Settings& settings_;
     std::size_t bytes_;
+    std::vector<std::uint8_t> all_;  // a bit for each threshold
     double lowest_;
     std::int64_t height_ = 0, width_ = 0, reach_ = 0;
     std::vector<double> found_area_;
@@ -277,12 +287,15 @@ Matched match(const Truth& truth, const Found& found, const Settings& settings) 
         const std::size_t end = std::min(cells.size(), (block + 1) * kCells);
         for (std::size_t c = block * kCells; c < end; ++c) {
             const std::size_t first = index(ranked.offsets[c]);
+            const std::size_t next = index(ranked.offsets[c + 1]);
+            if (c + 1 < end)
+                matcher.prepare(ranked.rows.data() + next, index(ranked.offsets[c + 2]) - next,
+                                place.data() + next, out);
             const std::size_t first_truth = index(truth_by_cell.offsets[c]);
             matcher.run(cells.image[c], cells.not_exhaustive[c] != 0,
                         truth_by_cell.rows.data() + first_truth,
                         index(truth_by_cell.offsets[c + 1]) - first_truth,
-                        ranked.rows.data() + first, index(ranked.offsets[c + 1]) - first,
-                        place.data() + first, out);
+                        ranked.rows.data() + first, next - first, place.data() + first, out);
         }
     });
     return out;
