@@ -6,6 +6,8 @@ import copy
 import json
 from pathlib import Path
 
+import pytest
+
 import lvdet
 from read.annotation_files import lvis
 
@@ -75,3 +77,10 @@ def test_boxes_need_no_image_size_in_coco_files(tmp_path: Path) -> None:
     content["annotations"][0]["segmentation"] = [[0, 0, 5, 0, 5, 5]]
     path.write_text(json.dumps(content))
     assert any("there is no height" in str(problem) for problem in lvdet.check(path))
+
+
+def test_an_empty_segmentation_is_no_mask_in_records_either() -> None:
+    record = {"image_id": 1, "category_id": 1, "score": 0.5, "segmentation": []}
+    assert lvdet.read_detections([record | {"bbox": [0, 0, 1, 1]}]).masks is None
+    with pytest.raises(lvdet.InputError, match="neither bbox nor segmentation"):
+        lvdet.read_detections([record])

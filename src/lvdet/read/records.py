@@ -45,12 +45,13 @@ def from_records(records: Sequence[Mapping[str, Any]], source: str = "detections
                 raise InputError(
                     f"{source}, row {row:,}: bbox has {len(box)} numbers, expected 4 [x, y, w, h]"
                 )
-        if box is None and record.get("segmentation") is None:
+        segmentation = record.get("segmentation")
+        if box is None and _is_none(segmentation):
             raise InputError(f"{source}, row {row:,}: there is neither bbox nor segmentation")
         boxes.append(box)
-        segmentations.append(record.get("segmentation"))
+        segmentations.append(segmentation)
     masks = None
-    if any(value is not None for value in segmentations):
+    if not all(_is_none(value) for value in segmentations):
         masks = masks_from_segmentations(segmentations, source)
     missing = [row for row, box in enumerate(boxes) if box is None]
     if missing and len(missing) < len(boxes):
@@ -137,7 +138,7 @@ def require_masks(masks: Masks, source: str, first_row: int = 0) -> None:
 
 def _encode(value: Any) -> tuple[bytes, int, tuple[int, int]]:
     """One segmentation as (bytes, kind, (height, width))."""
-    if value is None:
+    if _is_none(value):
         return b"", NONE, (0, 0)
     if isinstance(value, Mapping):
         height, width = (operator.index(number) for number in value["size"])
@@ -162,14 +163,17 @@ def _encode(value: Any) -> tuple[bytes, int, tuple[int, int]]:
     if isinstance(value, str | bytes):
         raise TypeError("it is a text")
     parts = [[_number(number) for number in part] for part in value]
-    if not parts:
-        raise ValueError("there is no polygon")
     for part in parts:
         if len(part) < 6 or len(part) % 2:
             raise ValueError(f"a polygon has {len(part)} numbers, expected 3 or more x, y points")
         if not all(abs(number) <= 1e6 for number in part):
             raise ValueError("a polygon has a coordinate outside any image")
     return _native.polygon_bytes(parts), POLYGONS, (0, 0)
+
+
+def _is_none(value: Any) -> bool:
+    """No mask: None, or the empty list that files of boxes write."""
+    return value is None or (isinstance(value, list | tuple) and not value)
 
 
 def _floats(values: Iterable[Any], name: str, source: str, row: int) -> list[float]:
