@@ -29,15 +29,10 @@ def check(seed: int, masks: bool, folder: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("batch", BATCHES)
+@pytest.mark.parametrize(
+    "batch", [*BATCHES, *(pytest.param(b, marks=pytest.mark.long) for b in LONG_BATCHES)]
+)
 def test_coco(batch: int, tmp_path: Path) -> None:
-    for seed in range(batch * BATCH, (batch + 1) * BATCH):
-        check(seed, batch % 2 == 1, tmp_path)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("batch", LONG_BATCHES)
-def test_coco_long(batch: int, tmp_path: Path) -> None:
     for seed in range(batch * BATCH, (batch + 1) * BATCH):
         check(seed, batch % 2 == 1, tmp_path)
 

@@ -70,16 +70,10 @@ def check_corrected(seed: int, masks: bool, folder: Path) -> None:
     assert_agree(ours["pool"], reference, f"seed {seed}, {iou}, corrected, pool")
 
 
-@pytest.mark.parametrize("batch", BATCHES)
+@pytest.mark.parametrize(
+    "batch", [*BATCHES, *(pytest.param(b, marks=pytest.mark.long) for b in LONG_BATCHES)]
+)
 def test_exact_and_corrected(batch: int, tmp_path: Path) -> None:
-    for seed in range(batch * BATCH, (batch + 1) * BATCH):
-        check_exact(seed, batch % 2 == 1, tmp_path)
-        check_corrected(seed, batch % 2 == 1, tmp_path)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("batch", LONG_BATCHES)
-def test_exact_and_corrected_long(batch: int, tmp_path: Path) -> None:
     for seed in range(batch * BATCH, (batch + 1) * BATCH):
         check_exact(seed, batch % 2 == 1, tmp_path)
         check_corrected(seed, batch % 2 == 1, tmp_path)

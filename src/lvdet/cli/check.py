@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from lvdet.cli.evaluate import write_json
+from lvdet.cli.json_file import write_json
 from lvdet.cli.terminal import progress_bar
 
 EXAMPLES = """\b

@@ -6,10 +6,11 @@ import csv
 import io
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lvdet.cli.json_file import write_json
 from lvdet.cli.terminal import print_evaluation, progress_bar, warn
 from lvdet.errors import InputError
 
@@ -135,15 +136,6 @@ def read_groups(path: Path) -> dict[str, list[int | str]]:
             if isinstance(item, bool) or not isinstance(item, int | str):
                 raise InputError(f"{path}: group {name!r} holds {item!r}, expected names and ids")
     return groups
-
-
-def write_json(content: dict[str, Any], path: Path) -> None:
-    """Writes JSON, whole or not at all."""
-    from lvdet.read.files import write_whole
-
-    with write_whole(path) as file:
-        text = json.dumps(content, indent=2, ensure_ascii=False)
-        file.write(text.encode(errors="replace") + b"\n")
 
 
 def write_per_class(result: Evaluation, path: Path) -> None:

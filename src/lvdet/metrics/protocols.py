@@ -14,7 +14,7 @@ from lvdet.match.match import match, require_tables
 from lvdet.metrics.average_precision import Curves, class_curves
 from lvdet.metrics.pooled import pooled_curves
 from lvdet.metrics.result import Evaluation, ProtocolResult
-from lvdet.metrics.summary import AP, AP_AREAS, AR, group_metrics, summarize
+from lvdet.metrics.summary import AP, AP_AREAS, AR, Metric, group_metrics, summarize
 from lvdet.metrics.warnings import input_warnings
 from lvdet.tables.categories import resolve_groups
 from lvdet.tables.detections import Detections
@@ -192,13 +192,7 @@ class _Runner:
         if protocol.pooled:
             return ProtocolResult(protocol.name, budget, self._pooled(keep), None)
         curves = self._curves(keep)
-        metrics = summarize(
-            (*AP, *AP_AREAS, *group_metrics(list(self._groups)), *AR),
-            curves,
-            thresholds=self._matches.thresholds,
-            areas=self._matches.areas,
-            groups=self._groups,
-        )
+        metrics = self._summary((*AP, *AP_AREAS, *group_metrics(list(self._groups)), *AR), curves)
         return ProtocolResult(protocol.name, budget, metrics, curves)
 
     def coco_recalls(self) -> dict[str, float]:
@@ -206,10 +200,17 @@ class _Runner:
         values = {}
         for limit in (1, 10, 100):
             curves = self._curves(self._kept((PerImageClass(limit),)))
-            recall = curves.recall[:, 0]
-            defined = recall[~np.isnan(recall)]
-            values[f"AR{limit}"] = float(defined.mean()) if defined.size else float("nan")
+            values[f"AR{limit}"] = self._summary(AR[:1], curves)["AR"]
         return values
+
+    def _summary(self, metrics: Sequence[Metric], curves: Curves) -> dict[str, float]:
+        return summarize(
+            metrics,
+            curves,
+            thresholds=self._matches.thresholds,
+            areas=self._matches.areas,
+            groups=self._groups,
+        )
 
     def _kept(self, budgets: tuple[Budget, ...]) -> NDArray[np.bool_] | None:
         if budgets not in self._keep:
@@ -240,13 +241,7 @@ class _Runner:
             keep,
             threads=self._threads,
         )
-        values = summarize(
-            AP,
-            Curves(curves.precision[:1], curves.recall[:1]),
-            thresholds=self._matches.thresholds,
-            areas=self._matches.areas[:1],
-            groups={},
-        )
+        values = self._summary(AP, Curves(curves.precision[:1], curves.recall[:1]))
         present = iter(curves.precision[1:, 0].mean(axis=1))
         for metric in metrics:
             values[metric.name] = (

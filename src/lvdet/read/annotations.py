@@ -11,14 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lvdet import _native
-from lvdet.errors import InputError
 from lvdet.read.files import CHUNK, Progress, open_plain, run_reader, write_whole
 from lvdet.tables.categories import Categories
 from lvdet.tables.ground_truth import GroundTruth, ImageLists, Images
 from lvdet.tables.masks import POLYGONS, Masks
 from lvdet.tables.problems import ground_truth_problems, rows_of, unlisted
-from lvdet.tables.values import Problem
+from lvdet.tables.values import Problem, require
 from lvdet.threads import thread_count
+
+#: What a record of each list is called, and the list that an id leads to.
+_RECORDS = {"annotations": "annotation", "images": "image", "categories": "category"}
+_LISTS = {"image_id": "images", "category_id": "categories"}
+#: By bit of what the reader says is there. Only masks need the size.
+_IMAGE_KEYS = ("neg_category_ids", "not_exhaustive_category_ids", "height", "width")
 
 
 def read_ground_truth(
@@ -34,8 +39,7 @@ def read_ground_truth(
     segmentations are passed by, which is all that evaluating boxes needs.
     """
     gt, problems = load_ground_truth(path, masks=masks, threads=threads, progress=progress)
-    for problem in problems:
-        raise InputError(str(problem))
+    require(iter(problems))
     assert gt is not None
     return gt
 
@@ -73,9 +77,6 @@ def load_ground_truth(
         return None, problems
     gt, found = _build(source, columns, problems)
     return gt, problems + found
-
-
-_RECORDS = {"annotations": "annotation", "images": "image", "categories": "category"}
 
 
 def _build(
@@ -149,11 +150,6 @@ def _build(
         source=source,
     )
     return gt, problems + list(ground_truth_problems(gt, kept))
-
-
-#: By bit of what the reader says is there. Only masks need the size.
-_IMAGE_KEYS = ("neg_category_ids", "not_exhaustive_category_ids", "height", "width")
-_LISTS = {"image_id": "images", "category_id": "categories"}
 
 
 def _ascending(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lvdet.tables.detections import Detections
 from lvdet.tables.ground_truth import GroundTruth
-from lvdet.tables.masks import RLE
+from lvdet.tables.masks import RLE, Masks
 from lvdet.tables.values import Problem, number, numbers
 
 
@@ -41,16 +41,8 @@ def ground_truth_problems(
             what = f"annotation id {gt.id[row]} occurs more than once"
         yield Problem(gt.source, what, int(at[row]), table="annotation")
     if gt.masks is not None:
-        height, width = gt.images.height[gt.image], gt.images.width[gt.image]
-        wrong = (gt.masks.kind == RLE) & ((gt.masks.height != height) | (gt.masks.width != width))
-        for row in np.flatnonzero(wrong):
-            yield Problem(
-                gt.source,
-                f"mask is {gt.masks.height[row]} x {gt.masks.width[row]}, but its image "
-                f"{gt.images.ids[gt.image[row]]} is {height[row]} x {width[row]}",
-                int(at[row]),
-                table="annotation",
-            )
+        for place, what in _wrong_sizes(gt, gt.masks, gt.image, "its image"):
+            yield Problem(gt.source, what, int(at[place]), table="annotation")
 
 
 def pair_problems(
@@ -67,16 +59,23 @@ def pair_problems(
     )
     if detections.masks is None or unknown.any():
         return
-    masks = detections.masks
-    at = image[detections.image]
-    height, width = gt.images.height[at], gt.images.width[at]
+    for row, what in _wrong_sizes(gt, detections.masks, image[detections.image], "image"):
+        yield Problem(detections.source, what, row)
+
+
+def _wrong_sizes(
+    gt: GroundTruth, masks: Masks, image: NDArray[np.int32], named: str
+) -> Iterator[tuple[int, str]]:
+    """Rows whose mask has not the size of its image, and what to say of them."""
+    height, width = gt.images.height[image], gt.images.width[image]
     wrong = (masks.kind == RLE) & ((masks.height != height) | (masks.width != width))
-    for row in np.flatnonzero(wrong):
-        yield Problem(
-            detections.source,
-            f"mask is {masks.height[row]} x {masks.width[row]}, but image "
-            f"{gt.images.ids[at[row]]} is {height[row]} x {width[row]}",
-            int(row),
+    for row in np.flatnonzero(wrong).tolist():
+        yield (
+            row,
+            (
+                f"mask is {masks.height[row]} x {masks.width[row]}, but {named} "
+                f"{gt.images.ids[image[row]]} is {height[row]} x {width[row]}"
+            ),
         )
 
 
