@@ -89,7 +89,7 @@ void accumulate(const Outcomes& outcomes, const Rankings& rankings, std::size_t 
             for (std::int64_t i = rankings.offsets[curve]; i < rankings.offsets[curve + 1]; ++i) {
                 const auto row = rankings.order ? static_cast<std::size_t>(rankings.order[i])
                                                 : static_cast<std::size_t>(i);
-                if (rankings.keep && !rankings.keep[rankings.detection[row]]) continue;
+                if (rankings.keep && !rankings.keep[row]) continue;
                 const std::uint8_t* bits =
                     outcomes.bits + row * outcomes.areas * 2 * outcomes.bytes + base / 8;
                 for (std::size_t area = 0; area < areas; ++area, bits += 2 * outcomes.bytes)

@@ -13,13 +13,12 @@ struct Outcomes {
 };
 
 // A list of rows in rank order for each curve: order[offsets[c] .. offsets[c + 1]], or those row
-// numbers themselves where `order` is null. Rows whose keep[detection[row]] is 0 are passed over
-// (keep may be null).
+// numbers themselves where `order` is null. Rows whose keep[row] is 0 are passed over (keep may be
+// null).
 struct Rankings {
     const std::int32_t* order;
     const std::int64_t* offsets;
     std::size_t curves;
-    const std::int32_t* detection;
     const std::uint8_t* keep;
 };
 

@@ -469,15 +469,14 @@ nb::dict match_detections(In<std::int32_t> gt_image, In<std::int32_t> gt_categor
 
 nb::tuple accumulate_rankings(In<std::uint8_t> outcome_bits, std::size_t thresholds,
                               std::optional<In<std::int32_t>> order, In<std::int64_t> offsets,
-                              In<std::int32_t> detection, std::optional<In<std::uint8_t>> keep,
-                              In<std::int64_t> truth, In<double> recalls, bool points,
-                              int threads) {
+                              std::optional<In<std::uint8_t>> keep, In<std::int64_t> truth,
+                              In<double> recalls, bool points, int threads) {
     const std::size_t curves = offsets.size() - 1;
     const std::size_t areas = truth.shape(1);
     const Outcomes outcomes{outcome_bits.data(), outcome_bits.shape(1), outcome_bits.shape(3),
                             thresholds};
     const Rankings rankings{order ? order->data() : nullptr, offsets.data(), curves,
-                            detection.data(), keep ? keep->data() : nullptr};
+                            keep ? keep->data() : nullptr};
     auto precision = empty<double>({curves, areas, thresholds});
     auto recall = empty<double>({curves, areas, thresholds});
     auto at_recall = empty<double>({points ? curves : 0, areas, thresholds, kRecalls});
@@ -532,6 +531,6 @@ NB_MODULE(_native, m) {
           "dt_masks"_a.none(), "overlap"_a, "thresholds"_a, "area_low"_a, "area_high"_a,
           "drop_empty"_a, "area_from_box"_a, "threads"_a);
     m.def("accumulate", &accumulate_rankings, "outcomes"_a.noconvert(), "thresholds"_a,
-          "order"_a.none(), "offsets"_a.noconvert(), "detection"_a.noconvert(), "keep"_a.none(),
-          "truth"_a.noconvert(), "recalls"_a.noconvert(), "points"_a, "threads"_a);
+          "order"_a.none(), "offsets"_a.noconvert(), "keep"_a.none(), "truth"_a.noconvert(),
+          "recalls"_a.noconvert(), "points"_a, "threads"_a);
 }

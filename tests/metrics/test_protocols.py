@@ -158,6 +158,18 @@ def test_a_group_is_a_subset_too(simulated: tuple) -> None:
     assert named["old"].AP == lvdet.evaluate(gt, dt, classes="r")["old"].AP
 
 
-def test_a_path_is_not_a_table(simulated: tuple) -> None:
-    with pytest.raises(lvdet.InputError, match="read_detections"):
-        lvdet.evaluate(simulated[0], "dt.json")
+def test_paths_are_read(simulated: tuple, tmp_path: Path) -> None:
+    gt, dt = simulated
+    lvdet.write_ground_truth(gt, tmp_path / "gt.json")
+    lvdet.write_detections(dt, tmp_path / "dt.json")
+    read = lvdet.evaluate(tmp_path / "gt.json", str(tmp_path / "dt.json"))
+    assert read["old"].metrics == lvdet.evaluate(gt, dt)["old"].metrics
+    assert read.inputs["detections"] == str(tmp_path / "dt.json")
+
+
+@pytest.mark.parametrize("wrong", [None, 3, {"image_id": [1]}])
+def test_what_is_no_table_is_said(simulated: tuple, wrong: object) -> None:
+    with pytest.raises(lvdet.InputError):
+        lvdet.evaluate(simulated[0], wrong)
+    with pytest.raises(lvdet.InputError):
+        lvdet.evaluate(wrong, simulated[1])

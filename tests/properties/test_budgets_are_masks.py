@@ -13,7 +13,7 @@ import lvdet
 from lvdet.limit.budgets import apply
 from lvdet.match.match import match
 from lvdet.metrics.average_precision import class_curves, class_precision
-from lvdet.metrics.pooled import pooled_curves
+from lvdet.metrics.pooled import Pools
 from oracles.cases import coco_case, lvis_case
 from tabled import read_case
 
@@ -63,8 +63,8 @@ def test_limit_then_match_is_match_then_mask(
     assert class_precision(everything, keep).tobytes() == class_precision(separate).tobytes()
     pools = [np.arange(len(gt.categories)), np.arange(0, len(gt.categories), 2)]
     assert (
-        pooled_curves(everything, dt.score, pools, keep).precision.tobytes()
-        == pooled_curves(separate, limited.score, pools).precision.tobytes()
+        Pools(everything, dt.score, pools).curves(everything.kept(keep)).precision.tobytes()
+        == Pools(separate, limited.score, pools).curves().precision.tobytes()
     )
     # Not only the sums: each kept row has the same outcome.
     kept = np.isin(everything.detection, limited_rows)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from lvdet import _native
 from lvdet.errors import InputError
 from lvdet.tables.detections import Detections
+from lvdet.tables.results import Ranking
 from lvdet.threads import thread_count
 
 
@@ -27,7 +28,7 @@ class Budget(Protocol):
     def limit(self) -> int:
         """How many of each group are kept."""
 
-    def groups(self, detections: Detections) -> tuple[NDArray[np.int32], int]:
+    def groups(self, detections: Ranking | Detections) -> tuple[NDArray[np.int32], int]:
         """The group of each detection, and the number of groups."""
 
 
@@ -43,7 +44,7 @@ class PerImage:
     def __str__(self) -> str:
         return f"{self.limit:,}/image"
 
-    def groups(self, detections: Detections) -> tuple[NDArray[np.int32], int]:
+    def groups(self, detections: Ranking | Detections) -> tuple[NDArray[np.int32], int]:
         return detections.image, len(detections.image_ids)
 
 
@@ -59,7 +60,7 @@ class PerClass:
     def __str__(self) -> str:
         return f"{self.limit:,}/class"
 
-    def groups(self, detections: Detections) -> tuple[NDArray[np.int32], int]:
+    def groups(self, detections: Ranking | Detections) -> tuple[NDArray[np.int32], int]:
         return detections.category, len(detections.category_ids)
 
 
@@ -75,7 +76,7 @@ class PerImageClass:
     def __str__(self) -> str:
         return f"{self.limit:,}/image/class"
 
-    def groups(self, detections: Detections) -> tuple[NDArray[np.int32], int]:
+    def groups(self, detections: Ranking | Detections) -> tuple[NDArray[np.int32], int]:
         number, count = _native.number_pairs(
             detections.image,
             len(detections.image_ids),
@@ -97,7 +98,7 @@ def describe(budgets: Sequence[Budget]) -> str:
 
 def apply(
     budgets: Sequence[Budget],
-    detections: Detections,
+    detections: Ranking | Detections,
     *,
     among: NDArray[np.bool_] | None = None,
     threads: int | None = None,

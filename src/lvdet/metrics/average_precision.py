@@ -32,7 +32,11 @@ def class_curves(
 ) -> Curves:
     """The curves of each class over the detections that `keep` ([N], None for all) leaves."""
     curves, _ = accumulate(
-        matches, matches.truth, matches.category_offsets, keep=keep, threads=threads
+        matches,
+        matches.truth,
+        matches.category_offsets,
+        keep=matches.kept(keep),
+        threads=threads,
     )
     return curves
 
@@ -43,7 +47,12 @@ def class_precision(
     """[C, T, 101] precision at each recall over all areas, for plots; NaN where undefined."""
     truth = np.ascontiguousarray(matches.truth[:, :1])
     _, points = accumulate(
-        matches, truth, matches.category_offsets, keep=keep, points=True, threads=threads
+        matches,
+        truth,
+        matches.category_offsets,
+        keep=matches.kept(keep),
+        points=True,
+        threads=threads,
     )
     return np.ascontiguousarray(points[:, 0])
 
@@ -61,15 +70,14 @@ def accumulate(
     """Curves of any rankings of the rows of `matches`.
 
     truth: [curves, A] objects to find; offsets: [curves + 1] where each ranking begins in
-    `order`, or among the rows themselves; keep: [N] over the detections. Also the precision at
-    each recall, [curves, A, T, 101], empty unless `points`.
+    `order`, or among the rows themselves; keep: [K] over the rows. Also the precision at each
+    recall, [curves, A, T, 101], empty unless `points`.
     """
     precision, recall, at_recall = _native.accumulate(
         matches.outcomes,
         len(matches.thresholds),
         order,
         offsets,
-        matches.detection,
         None if keep is None else keep.view(np.uint8),
         truth,
         RECALLS,

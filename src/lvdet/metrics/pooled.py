@@ -12,42 +12,45 @@ from lvdet.metrics.average_precision import Curves, accumulate
 from lvdet.tables.matches import Matches
 
 
-def pooled_order(
-    matches: Matches,
-    score: NDArray[np.float64],
-    keep: NDArray[np.bool_] | None = None,
-) -> NDArray[np.int32]:
-    """Rows of `matches` by falling score over all classes; equal scores by image, then class,
-    then rank in that class and image. `score` and `keep` ([N]) belong to the detections."""
+class Pools:
+    """Pools of classes, each with its detections in one ranking: by falling score over all its
+    classes, equal scores by image, then class, then rank in that class and image.
+
+    `score` ([N]) belongs to the detections; pools are rows of classes.
+    """
+
+    def __init__(
+        self, matches: Matches, score: NDArray[np.float64], pools: Sequence[NDArray[np.int64]]
+    ) -> None:
+        self._matches = matches
+        order = _order(matches, score)
+        category = matches.category[order]
+        rankings = []
+        for pool in pools:
+            member = np.zeros(len(matches.truth), dtype=bool)
+            member[pool] = True
+            rankings.append(order if member.all() else order[member[category]])
+        self._order = np.concatenate(rankings)
+        self._offsets = np.cumsum([0, *map(len, rankings)]).astype(np.int64)
+        self._truth = np.array([[matches.truth[pool, 0].sum()] for pool in pools], dtype=np.int64)
+
+    def curves(
+        self, keep: NDArray[np.bool_] | None = None, *, threads: int | None = None
+    ) -> Curves:
+        """A curve for each pool over all areas, [pools, 1, T]; `keep` ([K]) is over the rows of
+        the matches."""
+        curves, _ = accumulate(
+            self._matches,
+            self._truth,
+            self._offsets,
+            order=self._order,
+            keep=keep,
+            threads=threads,
+        )
+        return curves
+
+
+def _order(matches: Matches, score: NDArray[np.float64]) -> NDArray[np.int32]:
     rows = np.empty(len(matches), dtype=np.int32)
     rows[matches.position] = np.arange(len(matches), dtype=np.int32)
-    if keep is not None:
-        rows = rows[keep[matches.detection[rows]]]
     return rows[_native.order_by_falling_score(score[matches.detection[rows]])]
-
-
-def pooled_curves(
-    matches: Matches,
-    score: NDArray[np.float64],
-    pools: Sequence[NDArray[np.int64]],
-    keep: NDArray[np.bool_] | None = None,
-    *,
-    threads: int | None = None,
-) -> Curves:
-    """One curve for each pool of classes, over all areas: arrays are [pools, 1, T]."""
-    order = pooled_order(matches, score, keep)
-    category = matches.category[order]
-    rankings, truth = [], []
-    for pool in pools:
-        member = np.zeros(matches.truth.shape[0], dtype=bool)
-        member[pool] = True
-        rankings.append(order if member.all() else order[member[category]])
-        truth.append(matches.truth[pool, 0].sum())
-    curves, _ = accumulate(
-        matches,
-        np.array(truth, dtype=np.int64).reshape(-1, 1),
-        np.concatenate([[0], np.cumsum([len(rows) for rows in rankings])]).astype(np.int64),
-        order=np.concatenate(rankings),
-        threads=threads,
-    )
-    return curves

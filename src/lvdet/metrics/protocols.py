@@ -10,17 +10,18 @@ from numpy.typing import NDArray
 
 from lvdet.errors import InputError
 from lvdet.limit.budgets import Budget, PerClass, PerImage, PerImageClass, apply, describe
-from lvdet.match.match import match, require_tables
+from lvdet.match.match import match
 from lvdet.metrics.average_precision import Curves, class_curves
-from lvdet.metrics.pooled import pooled_curves
+from lvdet.metrics.inputs import Annotations, DetectionSource, Need, Watch, load_pair
+from lvdet.metrics.pooled import Pools
 from lvdet.metrics.result import Evaluation, ProtocolResult
 from lvdet.metrics.summary import AP, AP_AREAS, AR, Metric, group_metrics, summarize
 from lvdet.metrics.warnings import input_warnings
 from lvdet.tables.categories import resolve_groups
-from lvdet.tables.detections import Detections
 from lvdet.tables.ground_truth import GroundTruth
 from lvdet.tables.matches import Matches
 from lvdet.tables.problems import category_rows
+from lvdet.tables.results import Ranking
 
 PROTOCOLS = ("old", "fixed", "pool")
 LVIS_PER_IMAGE = 300
@@ -62,14 +63,9 @@ def protocols(
     return [known[name] for name in dict.fromkeys(names)]
 
 
-def default_iou(gt: GroundTruth, detections: Detections) -> str:
-    """Masks where both sides have them, else boxes."""
-    return "segm" if detections.masks is not None and gt.masks is not None else "bbox"
-
-
 def evaluate(
-    gt: GroundTruth,
-    detections: Detections,
+    gt: Annotations,
+    detections: DetectionSource,
     *,
     iou: str | None = None,
     protocol: Sequence[str] = PROTOCOLS,
@@ -80,9 +76,11 @@ def evaluate(
     thresholds: Sequence[float] | None = None,
     exact_lvis: bool = False,
     threads: int | None = None,
+    watch: Watch | None = None,
 ) -> Evaluation:
     """Evaluates detections under all protocols asked for, from one match.
 
+    gt, detections: tables, or paths of files, which are read in bounded memory.
     iou: "bbox", "segm" or "boundary"; by default segm where there are masks.
     dets_per_image: budget of AP-Old over all classes of an image, in place of LVIS's 300 an
         image or COCO's 100 an image and class.
@@ -92,56 +90,76 @@ def evaluate(
     groups: more groups of classes, each with its AP: {"novel": ["cat", 17], …}.
     exact_lvis: repeat the quirks of lvis and pycocotools (see `match`), among them that
         detections of unknown classes use up the image's budget.
+    watch: called with what is being read; what it gives is entered while that lasts, and may be
+        a function to be told of the progress.
     """
-    require_tables(gt, detections)
-    chosen = protocols(
-        protocol,
-        federated=gt.federated,
-        dets_per_image=dets_per_image,
-        dets_per_class=dets_per_class,
+
+    def choose(gt: GroundTruth) -> list[Protocol]:
+        return protocols(
+            protocol,
+            federated=gt.federated,
+            dets_per_image=dets_per_image,
+            dets_per_class=dets_per_class,
+        )
+
+    def needs(gt: GroundTruth) -> list[Need]:
+        selected = select(gt, classes, resolve_groups(gt.categories, groups))
+        return [Need(item.budgets[0], selected) for item in choose(gt)]
+
+    pair = load_pair(
+        gt, detections, needs, iou=iou, exact_lvis=exact_lvis, threads=threads, watch=watch
     )
-    iou = default_iou(gt, detections) if iou is None else iou
-    every_group = resolve_groups(gt.categories, groups)
-    selected = _select(gt, classes, every_group)
+    truth, results = pair.gt, pair.results
+    chosen = choose(truth)
+    every_group = resolve_groups(truth.categories, groups)
+    selected = select(truth, classes, every_group)
     named = {name: np.intersect1d(rows, selected) for name, rows in every_group.items()}
     warnings = input_warnings(
-        gt, detections, exact_lvis=exact_lvis, budgets={p.name: p.budgets for p in chosen}
+        truth, results, exact_lvis=exact_lvis, budgets={p.name: p.budgets for p in chosen}
     )
-    matches = match(
-        gt, detections, iou=iou, thresholds=thresholds, exact_lvis=exact_lvis, threads=threads
+    matches = results.placed(
+        match(
+            truth,
+            results.detections,
+            iou=pair.iou,
+            thresholds=thresholds,
+            exact_lvis=exact_lvis,
+            threads=threads,
+        )
     )
-    among = _among(gt, detections, selected, exact_lvis)
-    runner = _Runner(matches, detections, selected, named, among, threads)
-    results = {item.name: runner.run(item) for item in chosen}
-    if "old" in results and not gt.federated:
-        results["old"].metrics.update(runner.coco_recalls())
+    among = counted(truth, results.ranking, selected, exact_lvis)
+    runner = _Runner(matches, results.ranking, selected, named, among, threads)
+    outcome = {item.name: runner.run(item) for item in chosen}
+    if "old" in outcome and not truth.federated:
+        outcome["old"].metrics.update(runner.coco_recalls())
     return Evaluation(
-        protocols=results,
-        iou=iou,
+        protocols=outcome,
+        iou=pair.iou,
         thresholds=matches.thresholds,
-        categories=gt.categories,
+        categories=truth.categories,
         truth=matches.truth[:, 0],
         selected=selected,
         inputs={
-            "ground_truth": gt.source,
-            "detections": detections.source,
-            "format": "lvis" if gt.federated else "coco",
-            "iou": iou,
-            "images": len(gt.images),
+            "ground_truth": truth.source,
+            "detections": results.source,
+            "format": "lvis" if truth.federated else "coco",
+            "iou": pair.iou,
+            "images": len(truth.images),
             "classes": len(selected),
-            "annotations": len(gt),
-            "detection_count": len(detections),
+            "annotations": len(truth),
+            "detection_count": results.total,
             "exact_lvis": exact_lvis,
         },
         warnings=warnings,
     )
 
 
-def _select(
+def select(
     gt: GroundTruth,
     classes: str | Iterable[int | str] | None,
     groups: Mapping[str, NDArray[np.int64]],
 ) -> NDArray[np.int64]:
+    """Rows of the classes meant: all, a group, letters of "rcf", names or ids."""
     if classes is None:
         return np.arange(len(gt.categories))
     if isinstance(classes, str) and classes in groups:
@@ -151,18 +169,18 @@ def _select(
     return gt.categories.select(classes)
 
 
-def _among(
-    gt: GroundTruth, detections: Detections, selected: NDArray[np.int64], exact_lvis: bool
+def counted(
+    gt: GroundTruth, ranking: Ranking, selected: NDArray[np.int64], exact_lvis: bool
 ) -> NDArray[np.bool_] | None:
     """[N] detections that budgets count; None for all."""
     every = len(selected) == len(gt.categories)
     if exact_lvis and every:
         return None
-    rows = category_rows(gt, detections)
-    counted = np.isin(rows, selected)
+    rows = category_rows(gt, ranking)
+    members = np.isin(rows, selected)
     if exact_lvis:
-        counted |= rows < 0
-    return None if counted.all() else counted[detections.category]
+        members |= rows < 0
+    return None if members.all() else members[ranking.category]
 
 
 class _Runner:
@@ -171,14 +189,14 @@ class _Runner:
     def __init__(
         self,
         matches: Matches,
-        detections: Detections,
+        ranking: Ranking,
         selected: NDArray[np.int64],
         groups: Mapping[str, NDArray[np.int64]],
         among: NDArray[np.bool_] | None,
         threads: int | None,
     ) -> None:
         self._matches = matches
-        self._detections = detections
+        self._ranking = ranking
         self._selected = selected
         self._groups = groups
         self._among = among
@@ -215,7 +233,7 @@ class _Runner:
     def _kept(self, budgets: tuple[Budget, ...]) -> NDArray[np.bool_] | None:
         if budgets not in self._keep:
             self._keep[budgets] = apply(
-                budgets, self._detections, among=self._among, threads=self._threads
+                budgets, self._ranking, among=self._among, threads=self._threads
             )
         return self._keep[budgets]
 
@@ -234,13 +252,8 @@ class _Runner:
     def _pooled(self, keep: NDArray[np.bool_] | None) -> dict[str, float]:
         metrics = group_metrics(list(self._groups))
         pools = [self._groups[m.group] for m in metrics if m.group and m.group in self._groups]
-        curves = pooled_curves(
-            self._matches,
-            self._detections.score,
-            [self._selected, *pools],
-            keep,
-            threads=self._threads,
-        )
+        ranked = Pools(self._matches, self._ranking.score, [self._selected, *pools])
+        curves = ranked.curves(self._matches.kept(keep), threads=self._threads)
         values = self._summary(AP, Curves(curves.precision[:1], curves.recall[:1]))
         present = iter(curves.precision[1:, 0].mean(axis=1))
         for metric in metrics:

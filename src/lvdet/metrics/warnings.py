@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
-from lvdet import _native
 from lvdet.errors import InputError
 from lvdet.limit.budgets import Budget, PerImage, PerImageClass
-from lvdet.tables.detections import Detections
 from lvdet.tables.ground_truth import GroundTruth
 from lvdet.tables.problems import category_rows
+from lvdet.tables.results import Results
 
 #: Limits an image that tools are known to cut at. An image at just one of these, and none above
 #: it, is no accident.
@@ -23,11 +23,10 @@ CUT_IMAGES = 5
 CUT_MARGIN = 0.1
 
 
-def image_cut(detections: Detections) -> tuple[int, int] | None:
-    """The number of detections an image at which the file was evidently cut, and how many
-    images have exactly that many; None where nothing speaks for a cut."""
-    counts = _native.count_rows(detections.image, len(detections.image_ids))
-    if not len(counts):
+def image_cut(counts: NDArray[np.int64]) -> tuple[int, int] | None:
+    """The number of detections an image at which a file was evidently cut, and how many images
+    have exactly that many; None where nothing speaks for a cut. `counts` are of all images."""
+    if not counts.any():
         return None
     most = int(counts.max())
     at_most = int((counts == most).sum())
@@ -39,14 +38,14 @@ def image_cut(detections: Detections) -> tuple[int, int] | None:
 
 def input_warnings(
     gt: GroundTruth,
-    detections: Detections,
+    results: Results,
     *,
     exact_lvis: bool,
     budgets: Mapping[str, Sequence[Budget]],
 ) -> list[str]:
     """One sentence for each thing that changes what the numbers mean."""
     found = []
-    cut = image_cut(detections)
+    cut = image_cut(results.per_image)
     most, images = cut or (0, 0)
     bounded = [
         f"AP-{name.capitalize()}"
@@ -56,13 +55,13 @@ def input_warnings(
     ]
     if cut is not None and bounded:
         found.append(
-            f"{detections.source} was cut at {most:,} detections an image before it came here "
-            f"({images:,} of {len(detections.image_ids):,} images have exactly {most:,}): "
+            f"{results.source} was cut at {most:,} detections an image before it came here "
+            f"({images:,} of {(results.per_image > 0).sum():,} images have exactly {most:,}): "
             f"{_listed(bounded)} "
             f"{'is' if len(bounded) == 1 else 'are'} only a lower bound. Write results without "
             "a limit an image."
         )
-    found += _unknown_classes(gt, detections, exact_lvis)
+    found += _unknown_classes(gt, results, exact_lvis)
     if exact_lvis:
         return found
     zero_id = int((gt.id == 0).sum())
@@ -84,23 +83,22 @@ def _listed(names: Sequence[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
-def _unknown_classes(gt: GroundTruth, detections: Detections, exact_lvis: bool) -> list[str]:
-    unknown = category_rows(gt, detections) < 0
+def _unknown_classes(gt: GroundTruth, results: Results, exact_lvis: bool) -> list[str]:
+    ids_of = results.ranking.category_ids
+    unknown = (category_rows(gt, results.ranking) < 0) & (results.per_class > 0)
     if not unknown.any():
         return []
-    ids = ", ".join(str(value) for value in np.sort(detections.category_ids[unknown])[:5])
+    ids = ", ".join(str(value) for value in np.sort(ids_of[unknown])[:5])
     more = ", …" if unknown.sum() > 5 else ""
-    if unknown.all() and not exact_lvis:
-        raise InputError(
-            f"{detections.source}: no category_id of it ({ids}{more}) is in {gt.source}"
-        )
-    rows = int(unknown[detections.category].sum())
+    if results.per_class[unknown].sum() == results.total and not exact_lvis:
+        raise InputError(f"{results.source}: no category_id of it ({ids}{more}) is in {gt.source}")
+    rows = int(results.per_class[unknown].sum())
     effect = (
         "they use up budget, as in lvis"
         if exact_lvis
         else "they are left out before any budget counts (in lvis they use up budget)"
     )
     return [
-        f"{detections.source} has {rows:,} detections of classes that are not in {gt.source} "
+        f"{results.source} has {rows:,} detections of classes that are not in {gt.source} "
         f"(category_id {ids}{more}): {effect}."
     ]

@@ -41,6 +41,10 @@ class Matches:
     def __len__(self) -> int:
         return len(self.detection)
 
+    def kept(self, keep: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
+        """[K] the rows whose detections a mask over all detections keeps; None for all."""
+        return None if keep is None else keep[self.detection]
+
     def flags(self, threshold: int, area: int = 0) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """[K] whether each row is matched, and ignored, at a threshold and area by index."""
         byte, bit = self.outcomes[:, area, :, threshold // 8], np.uint8(1 << threshold % 8)

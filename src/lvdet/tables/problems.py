@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from lvdet.tables.detections import Detections
 from lvdet.tables.ground_truth import GroundTruth
 from lvdet.tables.masks import RLE, Masks
+from lvdet.tables.results import Ranking
 from lvdet.tables.values import Problem, number, numbers
 
 
@@ -103,12 +104,12 @@ def unknown_ids(
         yield Problem(detections.source, what, row)
 
 
-def image_rows(gt: GroundTruth, detections: Detections) -> NDArray[np.int32]:
+def image_rows(gt: GroundTruth, detections: Detections | Ranking) -> NDArray[np.int32]:
     """Row of `gt.images` for each of the detections' image ids, -1 where unknown."""
     return rows_of(gt.images.ids, detections.image_ids)
 
 
-def category_rows(gt: GroundTruth, detections: Detections) -> NDArray[np.int32]:
+def category_rows(gt: GroundTruth, detections: Detections | Ranking) -> NDArray[np.int32]:
     """Row of `gt.categories` for each of the detections' category ids, -1 where unknown."""
     return rows_of(gt.categories.ids, detections.category_ids)
 

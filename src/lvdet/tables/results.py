@@ -1,0 +1,83 @@
+"""A results file as an evaluation needs it: all that budgets count, and boxes of what can match."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lvdet import _native
+from lvdet.tables.detections import Detections
+from lvdet.tables.matches import Matches
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """What budgets look at: image, class and score of each detection, in file order.
+
+    image, category: [N] int32, rows of `image_ids` and `category_ids`
+    score: [N] float64, finite
+    image_ids, category_ids: int64
+    source: what to call it in messages
+    """
+
+    image: NDArray[np.int32]
+    category: NDArray[np.int32]
+    score: NDArray[np.float64]
+    image_ids: NDArray[np.int64]
+    category_ids: NDArray[np.int64]
+    source: str = "detections"
+
+    def __len__(self) -> int:
+        return len(self.score)
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """The detections that budgets count, and those of them that can be matched.
+
+    ranking:    every detection, or those that the budgets it was read for can keep
+    detections: those in cells that count, with boxes and masks
+    rows:       [M] int32, where each of these stands in `ranking`; None where in the same row
+    total:      detections in the file
+    per_image, per_class: int64, how many of them each of `ranking`'s image and category ids has
+    """
+
+    ranking: Ranking
+    detections: Detections
+    rows: NDArray[np.int32] | None
+    total: int
+    per_image: NDArray[np.int64]
+    per_class: NDArray[np.int64]
+
+    @staticmethod
+    def of(detections: Detections) -> Results:
+        """A whole table, of which nothing was left out."""
+        ranking = Ranking(
+            detections.image,
+            detections.category,
+            detections.score,
+            detections.image_ids,
+            detections.category_ids,
+            detections.source,
+        )
+        return Results(
+            ranking,
+            detections,
+            None,
+            len(detections),
+            _native.count_rows(detections.image, len(detections.image_ids)),
+            _native.count_rows(detections.category, len(detections.category_ids)),
+        )
+
+    @property
+    def source(self) -> str:
+        """What to call the file in messages."""
+        return self.ranking.source
+
+    def placed(self, matches: Matches) -> Matches:
+        """Matches of `detections` that point at rows of `ranking`."""
+        if self.rows is None:
+            return matches
+        return replace(matches, detection=self.rows[matches.detection])
