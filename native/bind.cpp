@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "accumulate.hpp"
+#include "collect.hpp"
 #include "finite.hpp"
 #include "json_records.hpp"
 #include "json_write.hpp"
@@ -44,6 +45,16 @@ Out<T> take(Column<T>& column, std::size_t width = 0) {
     auto free = [](void* p) noexcept { std::free(p); };
     if (width) return wrap<T>(data, {size / width, width}, free);
     return wrap<T>(data, {size}, free);
+}
+Out<std::uint8_t> take(Bytes& bytes) {
+    const Bytes::Storage storage = bytes.release();
+    nb::capsule owner(new Bytes::Storage(storage), [](void* p) noexcept {
+        auto* kept = static_cast<Bytes::Storage*>(p);
+        Bytes::unmap_or_free(kept->data, kept->mapped);
+        delete kept;
+    });
+    const std::size_t size[1] = {storage.size};
+    return Out<std::uint8_t>(storage.data, 1, size, owner);
 }
 template <class T>
 Out<T> take(std::vector<T>&& values, std::initializer_list<std::size_t> shape = {}) {
@@ -92,7 +103,7 @@ nb::list text_list(const std::vector<std::string>& values) {
     return out;
 }
 
-nb::dict mask_dict(json::MaskColumns& masks) {
+nb::dict mask_dict(MaskColumns& masks) {
     Column<std::int64_t> offsets;
     *offsets.extend(1) = 0;
     offsets.append(masks.end.data(), masks.end.size());
@@ -116,28 +127,6 @@ nb::object failure_of(Read&& read) {
         return nb::make_tuple(std::string(error.what()), error.byte, error.row);
     }
     return nb::none();
-}
-
-nb::dict read_detections_json(int descriptor, bool masks, int threads, std::size_t chunk,
-                              const ControlArray& control) {
-    json::DetectionColumns columns;
-    nb::dict out;
-    out["failure"] = failure_of([&] {
-        json::read_detections(json::File(descriptor), masks, threads, chunk, control_of(control),
-                              columns);
-    });
-    out["problems"] = problem_list(columns.problems);
-    out["problem_count"] = columns.problem_count;
-    out["image"] = take(columns.image);
-    out["category"] = take(columns.category);
-    out["score"] = take(columns.score);
-    out["box"] = take(columns.box, 4);
-    out["image_ids"] = take_ids(columns.image_ids.ids());
-    out["category_ids"] = take_ids(columns.category_ids.ids());
-    out["usable"] = columns.usable;
-    out["rows_without_box"] = columns.rows_without_box;
-    out["masks"] = columns.rows_with_masks ? nb::object(mask_dict(columns.masks)) : nb::none();
-    return out;
 }
 
 nb::dict read_annotations_json(int descriptor, bool masks, int threads, std::size_t chunk,
@@ -188,6 +177,102 @@ MaskColumn column_of(const MaskTuple& masks) {
 }
 MaskColumn column_of(const std::optional<MaskTuple>& masks) {
     return masks ? column_of(*masks) : MaskColumn{};
+}
+
+// A detections reader's caps: (by image, limit, part of each known class, parts, part of others).
+using CapTuple = std::tuple<bool, std::int64_t, In<std::int32_t>, std::int32_t, std::int32_t>;
+// Where detections count: images and classes of objects, and lists of classes verified absent.
+using CellTuple =
+    std::tuple<In<std::int32_t>, In<std::int32_t>, In<std::int64_t>, In<std::int32_t>>;
+
+VerifiedCells cells_of(const CellTuple& lists, std::size_t images, std::size_t categories) {
+    VerifiedCells cells(images, categories);
+    const auto& [image, category, offsets, absent] = lists;
+    for (std::size_t i = 0; i < image.size(); ++i)
+        cells.add(static_cast<std::size_t>(image.data()[i]),
+                  static_cast<std::size_t>(category.data()[i]));
+    for (std::size_t i = 0; i + 1 < offsets.size(); ++i)
+        for (std::int64_t k = offsets.data()[i]; k < offsets.data()[i + 1]; ++k)
+            if (absent.data()[k] >= 0) cells.add(i, static_cast<std::size_t>(absent.data()[k]));
+    return cells;
+}
+
+Collector* make_collector(In<std::int64_t> image_ids, In<std::int64_t> category_ids,
+                          const std::vector<CapTuple>& caps, const std::optional<CellTuple>& cells,
+                          std::size_t room, std::size_t mask_bytes, const std::string& folder,
+                          int threads) {
+    std::vector<Cap> limits;
+    for (const auto& [by_image, limit, part, parts, others] : caps)
+        limits.push_back(
+            {by_image, limit, {part.data(), part.data() + part.size()}, parts, others});
+    auto* collector = new Collector(
+        std::move(limits),
+        cells ? cells_of(*cells, image_ids.size(), category_ids.size()) : VerifiedCells(), room,
+        threads);
+    for (std::size_t i = 0; i < image_ids.size(); ++i) collector->image_ids[image_ids.data()[i]];
+    for (std::size_t i = 0; i < category_ids.size(); ++i)
+        collector->category_ids[category_ids.data()[i]];
+    collector->masks.data.spill_beyond(mask_bytes, folder);
+    return collector;
+}
+
+nb::dict collect_json(Collector& collector, int descriptor, bool masks, int threads,
+                      std::size_t chunk, const ControlArray& control) {
+    json::DetectionReport report;
+    nb::dict out;
+    out["failure"] = failure_of([&] {
+        json::read_detections(json::File(descriptor), masks, threads, chunk, control_of(control),
+                              collector, report);
+    });
+    out["problems"] = problem_list(report.problems);
+    out["problem_count"] = report.problem_count;
+    out["rows"] = report.rows;
+    out["rows_with_masks"] = report.rows_with_masks;
+    out["rows_without_box"] = report.rows_without_box;
+    return out;
+}
+
+void collect_rows(Collector& collector, In<std::int64_t> image_id, In<std::int64_t> category_id,
+                  In<double> score, In<double> box, const std::optional<MaskTuple>& masks) {
+    nb::gil_scoped_release release;
+    const std::size_t rows = score.size();
+    std::vector<std::int32_t> image(rows), category(rows);
+    for (std::size_t i = 0; i < rows; ++i) image[i] = collector.image_ids[image_id.data()[i]];
+    for (std::size_t i = 0; i < rows; ++i)
+        category[i] = collector.category_ids[category_id.data()[i]];
+    collector.add(
+        {rows, image.data(), category.data(), score.data(), box.data(), 0, column_of(masks)});
+}
+
+// All that was collected, and the collector is empty.
+nb::dict collected(Collector& collector, bool prune) {
+    if (prune) {
+        nb::gil_scoped_release release;
+        collector.prune();
+    }
+    nb::dict out;
+    const std::size_t details = collector.box.size() / 4;
+    const bool with_masks = collector.masks.kind.size() > 0;
+    if (with_masks) collector.masks.skip_to(details);
+    out["image"] = take(collector.image);
+    out["category"] = take(collector.category);
+    out["score"] = take(collector.score);
+    out["image_ids"] = take_ids(collector.image_ids.ids());
+    out["category_ids"] = take_ids(collector.category_ids.ids());
+    out["detail"] =
+        collector.everywhere() ? nb::none() : nb::object(nb::cast(take(collector.detail)));
+    out["file_row"] =
+        collector.whole() ? nb::none() : nb::object(nb::cast(take(collector.file_row)));
+    out["box"] = take(collector.box, 4);
+    out["masks"] = with_masks ? nb::object(mask_dict(collector.masks)) : nb::none();
+    out["total"] = collector.total;
+    collector.per_image.resize(collector.image_ids.size());
+    collector.first_of_image.resize(collector.image_ids.size(), -1);
+    collector.per_category.resize(collector.category_ids.size());
+    out["per_image"] = take(std::move(collector.per_image));
+    out["first_of_image"] = take(std::move(collector.first_of_image));
+    out["per_class"] = take(std::move(collector.per_category));
+    return out;
 }
 
 nb::bytes detections_json(In<std::int32_t> image, In<std::int32_t> category,
@@ -491,8 +576,14 @@ nb::tuple accumulate_rankings(In<std::uint8_t> outcome_bits, std::size_t thresho
 }  // namespace
 
 NB_MODULE(_native, m) {
-    m.def("read_detections_json", &read_detections_json, "descriptor"_a, "masks"_a, "threads"_a,
-          "chunk"_a, "control"_a.none());
+    nb::class_<Collector>(m, "Collector")
+        .def(nb::new_(&make_collector), "image_ids"_a.noconvert(), "category_ids"_a.noconvert(),
+             "caps"_a, "cells"_a.none(), "room"_a, "mask_bytes"_a, "folder"_a, "threads"_a)
+        .def("read_json", &collect_json, "descriptor"_a, "masks"_a, "threads"_a, "chunk"_a,
+             "control"_a.none())
+        .def("add", &collect_rows, "image_id"_a.noconvert(), "category_id"_a.noconvert(),
+             "score"_a.noconvert(), "box"_a.noconvert(), "masks"_a.none())
+        .def("collected", &collected, "prune"_a);
     m.def("read_annotations_json", &read_annotations_json, "descriptor"_a, "masks"_a, "threads"_a,
           "chunk"_a, "control"_a.none());
     m.def("detections_json", &detections_json, "image"_a.noconvert(), "category"_a.noconvert(),

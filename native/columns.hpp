@@ -42,6 +42,7 @@ class Column {
     void append(const T* values, std::size_t count) {
         if (count) std::memcpy(extend(count), values, count * sizeof(T));
     }
+    void shrink(std::size_t size) { size_ = size; }
     // The storage, cut to size; the caller frees it with std::free.
     T* release() {
         resize_storage(size_ ? size_ : 1);
@@ -80,6 +81,7 @@ class IdIndex {
         return last_row_;
     }
     const std::vector<std::int64_t>& ids() const { return ids_; }
+    std::size_t size() const { return ids_.size(); }
     void clear() {
         for (const std::int64_t id : ids_)
             if (static_cast<std::uint64_t>(id) < kDirect)

@@ -232,7 +232,10 @@ void read_annotations(const File& file, bool masks, int threads, std::size_t chu
         append(to.area, block.area);
         append(to.ignore, block.ignore);
         append(to.crowd, block.crowd);
-        if (masks) append_masks(to.masks, block, to.rows);
+        if (masks) {
+            to.masks.skip_to(static_cast<std::size_t>(to.rows) + block.rows_before_masks);
+            to.masks.append_all(block.masks(), block.mask_kind.size());
+        }
         to.rows += block.rows();
     };
     auto commit_images = [&](ImageBlock& block) {

@@ -1,3 +1,6 @@
+#include <cmath>
+#include <cstdio>
+
 #include "finite.hpp"
 #include "json_masks.hpp"
 #include "json_top.hpp"
@@ -13,7 +16,6 @@ class DetectionBlock : public MaskedBlock {
     std::vector<double> score;
     std::vector<std::array<double, 4>> box;
     std::int64_t with_mask_count = 0, without_box_count = 0;
-    bool usable = true;
 
     void clear(std::int64_t byte, const char* text) {
         restart(byte, text);
@@ -24,12 +26,11 @@ class DetectionBlock : public MaskedBlock {
         score.clear();
         box.clear();
         with_mask_count = without_box_count = 0;
-        usable = true;
     }
     void record(Cursor& cursor) {
         static constexpr auto keys = make_keys("image_id", "category_id", "bbox", "score",
                                                "segmentation", "annotations", "images");
-        const char* const at = cursor.position();
+        const char* const at = begin_ = cursor.position();
         unsigned seen = 0;
         image_id_ = category_id_ = 0;
         score_ = 0.0;
@@ -64,7 +65,7 @@ class DetectionBlock : public MaskedBlock {
     void keep() {
         with_mask_count += kind_ != kMaskNone;
         without_box_count += box_missing_;
-        usable &= is_usable(score_, box_.data());
+        if (!is_usable(score_, box_.data()) && !reported()) report(begin_, unusable());
         image.push_back(image_ids[image_id_]);
         category.push_back(category_ids[category_id_]);
         score.push_back(score_);
@@ -74,6 +75,25 @@ class DetectionBlock : public MaskedBlock {
     }
 
    private:
+    std::string unusable() const {
+        const auto number = [](double value) {
+            char text[32];
+            std::snprintf(text, sizeof text, "%g", value);
+            return std::string(text);
+        };
+        if (!std::isfinite(score_))
+            return "score is " + number(score_) + ", expected a finite number";
+        std::string list = "bbox is [";
+        bool finite = true;
+        for (std::size_t k = 0; k < 4; ++k) {
+            list += (k ? ", " : "") + number(box_[k]);
+            finite &= std::isfinite(box_[k]);
+        }
+        return list + (finite ? "], expected a width and height of 0 or more"
+                              : "], expected finite numbers");
+    }
+
+    const char* begin_ = nullptr;  // of the record
     std::int64_t image_id_ = 0, category_id_ = 0;
     double score_ = 0.0;
     std::array<double, 4> box_{};
@@ -81,19 +101,17 @@ class DetectionBlock : public MaskedBlock {
     std::array<std::int8_t, 8> follows_ = in_order<7>();
 };
 
-// New rows for a block's ids among all ids.
-void append_rows(Column<std::int32_t>& out, const std::vector<std::int32_t>& rows,
-                 const IdIndex& block_ids, IdIndex& ids) {
+// A block's ids as places among all ids.
+void rename(std::vector<std::int32_t>& rows, const IdIndex& block_ids, IdIndex& ids) {
     std::vector<std::int32_t> renamed;
     for (const std::int64_t id : block_ids.ids()) renamed.push_back(ids[id]);
-    std::int32_t* place = out.extend(rows.size());
-    for (const std::int32_t row : rows) *place++ = renamed[static_cast<std::size_t>(row)];
+    for (std::int32_t& row : rows) row = renamed[static_cast<std::size_t>(row)];
 }
 
 }  // namespace
 
 void read_detections(const File& file, bool masks, int threads, std::size_t chunk,
-                     const Control& control, DetectionColumns& out) {
+                     const Control& control, Collector& out, DetectionReport& report) {
     TopLevel top(file);
     if (top.at_end()) top.fail("the file is empty");
     const bool list = top.accept('[');
@@ -101,30 +119,22 @@ void read_detections(const File& file, bool masks, int threads, std::size_t chun
     const Layout layout = list ? Layout::array : Layout::lines;
     const std::int64_t begin = top.position();
     auto commit = [&](DetectionBlock& block) {
-        if (out.rows == 0 && block.rows() > 0) {
-            // The first block tells how many rows to expect; room for them is taken at once.
+        if (report.rows == 0 && block.rows() > 0) {
+            // The first block tells how many rows to expect.
             const double bytes = static_cast<double>(
                 std::min<std::int64_t>(static_cast<std::int64_t>(chunk), file.size - begin));
-            const auto rows =
-                static_cast<std::size_t>(1.05 * static_cast<double>(block.rows()) / bytes *
-                                         static_cast<double>(file.size - begin));
-            out.image.reserve(rows);
-            out.category.reserve(rows);
-            out.score.reserve(rows);
-            out.box.reserve(4 * rows);
+            out.expect(static_cast<std::size_t>(1.05 * static_cast<double>(block.rows()) / bytes *
+                                                static_cast<double>(file.size - begin)));
         }
-        append_rows(out.image, block.image, block.image_ids, out.image_ids);
-        append_rows(out.category, block.category, block.category_ids, out.category_ids);
-        append(out.score, block.score);
-        if (!block.box.empty()) out.box.append(block.box.data()->data(), 4 * block.box.size());
-        // Files without masks pay nothing for them: the columns begin with the first mask.
-        if (out.rows_with_masks + block.with_mask_count > 0)
-            append_masks(out.masks, block, out.rows);
-        append_problems(out.problems, out.problem_count, block, out.rows, "");
-        out.rows += block.rows();
-        out.rows_with_masks += block.with_mask_count;
-        out.rows_without_box += block.without_box_count;
-        out.usable &= block.usable;
+        rename(block.image, block.image_ids, out.image_ids);
+        rename(block.category, block.category_ids, out.category_ids);
+        out.add({static_cast<std::size_t>(block.rows()), block.image.data(), block.category.data(),
+                 block.score.data(), block.box.empty() ? nullptr : block.box.data()->data(),
+                 block.rows_before_masks, block.with_mask_count ? block.masks() : MaskColumn{}});
+        append_problems(report.problems, report.problem_count, block, report.rows, "");
+        report.rows += block.rows();
+        report.rows_with_masks += block.with_mask_count;
+        report.rows_without_box += block.without_box_count;
     };
     const std::int64_t end =
         masks ? read_records<DetectionBlock>(file, begin, layout, threads, chunk, control, commit)

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "json_block.hpp"
+#include "mask_columns.hpp"
 #include "rle.hpp"
 
 namespace lvdet::json {
@@ -13,16 +14,22 @@ class MaskedBlock : public BlockBase {
    public:
     bool with_masks = true;
     std::vector<std::uint8_t> mask_data, mask_kind;
-    std::vector<std::int64_t> mask_end;
+    std::vector<std::int64_t> mask_offsets{0};
     std::vector<std::int32_t> mask_height, mask_width;
     std::size_t rows_before_masks = 0;
+
+    // The masks of all rows from `rows_before_masks` on.
+    MaskColumn masks() const {
+        return {mask_data.data(), mask_offsets.data(), mask_kind.data(), mask_height.data(),
+                mask_width.data()};
+    }
 
    protected:
     void restart(std::int64_t byte, const char* text) {
         BlockBase::restart(byte, text);
         mask_data.clear();
         mask_kind.clear();
-        mask_end.clear();
+        mask_offsets.assign(1, 0);
         mask_height.clear();
         mask_width.clear();
         rows_before_masks = 0;
@@ -30,7 +37,7 @@ class MaskedBlock : public BlockBase {
     void begin_mask() {
         kind_ = kMaskNone;
         height_ = width_ = 0;
-        mask_begin_ = mask_end.empty() ? 0 : static_cast<std::size_t>(mask_end.back());
+        mask_begin_ = static_cast<std::size_t>(mask_offsets.back());
         if (mask_data.size() != mask_begin_) mask_data.resize(mask_begin_);
     }
     // Rows before the first mask are left out, and counted in again when the block is committed.
@@ -40,7 +47,7 @@ class MaskedBlock : public BlockBase {
             return;
         }
         mask_kind.push_back(kind_);
-        mask_end.push_back(static_cast<std::int64_t>(mask_data.size()));
+        mask_offsets.push_back(static_cast<std::int64_t>(mask_data.size()));
         mask_height.push_back(height_);
         mask_width.push_back(width_);
     }
@@ -174,27 +181,5 @@ class WithoutMasks : public Block {
    public:
     WithoutMasks() { this->with_masks = false; }
 };
-
-// Rows without a mask, up to `rows` in all.
-inline void append_no_masks(MaskColumns& out, std::size_t rows) {
-    while (out.kind.size() < rows) {
-        *out.end.extend(1) = static_cast<std::int64_t>(out.data.size());
-        *out.kind.extend(1) = kMaskNone;
-        *out.height.extend(1) = 0;
-        *out.width.extend(1) = 0;
-    }
-}
-
-// The masks of a block whose first row is row `rows` of all.
-inline void append_masks(MaskColumns& out, const MaskedBlock& block, std::int64_t rows) {
-    append_no_masks(out, static_cast<std::size_t>(rows) + block.rows_before_masks);
-    const std::size_t before = out.data.size();
-    out.data.append(block.mask_data.data(),
-                    block.mask_end.empty() ? 0 : static_cast<std::size_t>(block.mask_end.back()));
-    append_shifted(out.end, block.mask_end, before);
-    append(out.kind, block.mask_kind);
-    append(out.height, block.mask_height);
-    append(out.width, block.mask_width);
-}
 
 }  // namespace lvdet::json

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "columns.hpp"
+#include "collect.hpp"
 #include "json_chunks.hpp"
 
 namespace lvdet::json {
@@ -14,25 +14,6 @@ namespace lvdet::json {
 struct Problem {
     std::int64_t row, byte;
     std::string what;
-};
-
-// Masks in the form of lvdet.tables.masks.Masks.
-struct MaskColumns {
-    Column<std::uint8_t> data;
-    Column<std::int64_t> end;  // where each row ends in `data`
-    Column<std::uint8_t> kind;
-    Column<std::int32_t> height, width;
-};
-
-struct DetectionColumns {
-    Column<std::int32_t> image, category;
-    Column<double> score, box;
-    MaskColumns masks;
-    IdIndex image_ids, category_ids;
-    std::int64_t rows = 0, rows_with_masks = 0, rows_without_box = 0;
-    bool usable = true;  // all numbers are finite, no size is negative
-    std::vector<Problem> problems;
-    std::int64_t problem_count = 0;
 };
 
 struct AnnotationColumns {
@@ -67,9 +48,16 @@ struct AnnotationFile {
     std::int64_t problem_count = 0;
 };
 
+// What was met while reading detections.
+struct DetectionReport {
+    std::int64_t rows = 0, rows_with_masks = 0, rows_without_box = 0;
+    std::vector<Problem> problems;
+    std::int64_t problem_count = 0;
+};
+
 // Detections from a JSON list or from lines of JSON records; which one is seen from the text.
 void read_detections(const File& file, bool masks, int threads, std::size_t chunk,
-                     const Control& control, DetectionColumns& out);
+                     const Control& control, Collector& out, DetectionReport& report);
 // A COCO or LVIS annotation file.
 void read_annotations(const File& file, bool masks, int threads, std::size_t chunk,
                       const Control& control, AnnotationFile& out);

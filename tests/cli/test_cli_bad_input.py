@@ -26,9 +26,9 @@ RESULTS: list[tuple[str, Any, list[str]]] = [
     ("object", json.dumps(LVIS), ["this is an annotation file"]),
     ("number", "17", ["expected a list of detections"]),
     ("text in a score", [FOUND[0], FOUND[1] | {"score": "x"}], ["row 1, byte", "score"]),
-    ("NaN", [FOUND[0] | {"score": float("nan")}], ["row 0: score is nan"]),
+    ("NaN", [FOUND[0] | {"score": float("nan")}], ["row 0, byte", "score is nan"]),
     ("three numbers", [FOUND[0], FOUND[1] | {"bbox": [1, 2, 3]}], ["row 1, byte", "3 numbers"]),
-    ("negative", [FOUND[0] | {"bbox": [1, 2, -3, 4]}], ["row 0: bbox is [1, 2, -3, 4]"]),
+    ("negative", [FOUND[0] | {"bbox": [1, 2, -3, 4]}], ["row 0, byte", "bbox is [1, 2, -3, 4]"]),
     ("no score", [{"image_id": 1, "category_id": 3, "bbox": [1, 2, 3, 4]}], ["no score"]),
     ("huge id", [FOUND[0] | {"image_id": 10**30}], ["row 0, byte", "whole number"]),
     ("unknown image", [FOUND[0] | {"image_id": 5}], ["row 0: image_id 5 is not in", "gt.json"]),
@@ -106,7 +106,7 @@ def test_files_that_are_not_there(tmp_path: Path) -> None:
 
 def test_the_wrong_way_round(tmp_path: Path) -> None:
     gt, dt = pair(tmp_path)
-    lvdet_call("evaluate", dt, gt).refused("this is an annotation file, expected a list")
+    lvdet_call("evaluate", dt, gt).refused("as a results file is, expected an annotation file")
 
 
 def test_columns(tmp_path: Path) -> None:

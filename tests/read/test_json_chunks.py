@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import lvdet
 from lvdet import _native
+from lvdet.read.collect import new_collector
 from oracles.cases import coco_case, lvis_case
 from read.record_files import (
     ROWS,
@@ -35,11 +36,14 @@ THREADS = st.integers(1, 4)
 def native(
     text: str | bytes, *, chunk: int, threads: int, masks: bool = True, annotations: bool = False
 ) -> dict[str, Any]:
-    read = _native.read_annotations_json if annotations else _native.read_detections_json
     with tempfile.TemporaryFile() as file:
         file.write(text.encode() if isinstance(text, str) else text)
         file.flush()
-        return read(file.fileno(), masks, threads, chunk, None)
+        if annotations:
+            return _native.read_annotations_json(file.fileno(), masks, threads, chunk, None)
+        collector = new_collector()
+        report = collector.read_json(file.fileno(), masks, threads, chunk, None)
+        return report | collector.collected(False)
 
 
 def table(columns: dict[str, Any]) -> lvdet.Detections:

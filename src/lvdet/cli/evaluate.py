@@ -89,26 +89,19 @@ def run(
 ) -> None:
     """AP-Old, AP-Fixed and AP-Pool of a results file, each with its budget."""
     from lvdet.metrics.protocols import evaluate
-    from lvdet.read.annotations import read_ground_truth
-    from lvdet.read.detections import read_detections
 
-    named = None if groups is None else read_groups(groups)
-    with progress_bar("reading results") as progress:
-        dt = read_detections(detections, masks=iou != "bbox", threads=threads, progress=progress)
-    masks = iou != "bbox" and (iou is not None or dt.masks is not None)
-    with progress_bar("reading annotations") as progress:
-        gt = read_ground_truth(ground_truth, masks=masks, threads=threads, progress=progress)
     result = evaluate(
-        gt,
-        dt,
+        ground_truth,
+        detections,
         iou=iou,
         protocol=[name.strip() for name in protocol.split(",") if name.strip()],
         dets_per_image=dets_per_image,
         dets_per_class=dets_per_class,
         classes=classes,
-        groups=named,
+        groups=None if groups is None else read_groups(groups),
         exact_lvis=exact_lvis,
         threads=threads,
+        watch=progress_bar,
     )
     if output is not None:
         write_json(result.to_dict(), output)

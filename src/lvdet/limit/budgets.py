@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lvdet import _native
-from lvdet.errors import InputError
 from lvdet.tables.detections import Detections
 from lvdet.tables.results import Ranking
+from lvdet.tables.values import require_limit
 from lvdet.threads import thread_count
 
 
@@ -39,7 +39,7 @@ class PerImage:
     limit: int
 
     def __post_init__(self) -> None:
-        _require_limit(self.limit)
+        require_limit(self.limit)
 
     def __str__(self) -> str:
         return f"{self.limit:,}/image"
@@ -55,7 +55,7 @@ class PerClass:
     limit: int
 
     def __post_init__(self) -> None:
-        _require_limit(self.limit)
+        require_limit(self.limit)
 
     def __str__(self) -> str:
         return f"{self.limit:,}/class"
@@ -71,7 +71,7 @@ class PerImageClass:
     limit: int
 
     def __post_init__(self) -> None:
-        _require_limit(self.limit)
+        require_limit(self.limit)
 
     def __str__(self) -> str:
         return f"{self.limit:,}/image/class"
@@ -84,11 +84,6 @@ class PerImageClass:
             len(detections.category_ids),
         )
         return number, count
-
-
-def _require_limit(limit: object) -> None:
-    if isinstance(limit, bool) or not isinstance(limit, int) or not 0 <= limit < 2**63:
-        raise InputError(f"a budget of {limit} detections, expected a whole number of 0 or more")
 
 
 def describe(budgets: Sequence[Budget]) -> str:

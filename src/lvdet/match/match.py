@@ -91,8 +91,8 @@ def match(
     )
     if out["failure"] is not None:
         what, of_detection, row = out["failure"]
-        table = detections.source if of_detection else f"{gt.source}, annotation"
-        raise InputError(f"{table}, row {row:,}: {what}")
+        place = detections.named(row) if of_detection else f"{gt.source}, annotation, row {row:,}"
+        raise InputError(f"{place}: {what}")
     del out["failure"]
     return Matches(**out, thresholds=levels, areas=tuple(AREAS), iou=iou)
 

@@ -8,13 +8,16 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
 from lvdet.errors import InputError
-from lvdet.limit.budgets import Budget
+from lvdet.limit.needs import Need, caps_of
+from lvdet.match.match import IOU_KINDS
 from lvdet.read.annotations import read_ground_truth
-from lvdet.read.detections import read_detections
+from lvdet.read.detections import (
+    may_have_masks,
+    named_files,
+    read_detections,
+    read_results,
+)
 from lvdet.read.files import Progress
 from lvdet.tables.detections import Detections
 from lvdet.tables.ground_truth import GroundTruth
@@ -26,15 +29,6 @@ Annotations: TypeAlias = GroundTruth | FilePath
 DetectionSource: TypeAlias = Detections | FilePath | list[FilePath]
 #: Called with what is being read; what it gives is entered while that lasts.
 Watch: TypeAlias = Callable[[str], AbstractContextManager[Progress | None]]
-
-
-@dataclass(frozen=True, eq=False)
-class Need:
-    """Detections that must be there: those that a budget leaves of some classes (rows of the
-    annotations' categories); all of them where the budget is None."""
-
-    budget: Budget | None
-    classes: NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,20 +52,42 @@ def load_pair(
 ) -> Pair:
     """The tables of an evaluation, read where paths are given.
 
-    Of a file, only what the needs can use is kept in memory.
+    Of results files only what the needs can use is kept in memory.
     """
     watch = watch or (lambda _: nullcontext())
     if not isinstance(gt, GroundTruth | str | os.PathLike):
         raise InputError(f"annotations are a {type(gt).__name__}, expected a table or a path")
-    if not isinstance(detections, Detections):
-        with watch("reading results") as progress:
-            detections = read_detections(
-                detections, masks=iou != "bbox", threads=threads, progress=progress
-            )
-    masks = iou != "bbox" and (iou is not None or detections.masks is not None)
-    if not isinstance(gt, GroundTruth):
+    if iou is not None and iou not in IOU_KINDS:
+        raise InputError(f"iou is {iou!r}, expected one of {', '.join(IOU_KINDS)}")
+    files = named_files(detections)
+    if files is None:
+        table = read_detections(detections)  # no file
+        likely = table.masks is not None
+    else:
+        table, likely = None, may_have_masks(files)
+    masks = iou != "bbox" and (iou is not None or likely)
+
+    def read_truth(path: FilePath, with_masks: bool) -> GroundTruth:
         with watch("reading annotations") as progress:
-            gt = read_ground_truth(gt, masks=masks, threads=threads, progress=progress)
+            return read_ground_truth(path, masks=with_masks, threads=threads, progress=progress)
+
+    truth = gt if isinstance(gt, GroundTruth) else read_truth(gt, masks)
+    if table is not None:
+        results = Results.of(table)
+    elif files is not None:
+        caps = caps_of(needs(truth), truth, unknown=exact_lvis)
+        with watch("reading results") as progress:
+            results = read_results(
+                files,
+                truth,
+                caps,
+                masks=iou != "bbox",
+                threads=threads,
+                progress=progress,
+            )
+    has_masks = results.detections.masks is not None
+    if iou is None and has_masks and not masks and not isinstance(gt, GroundTruth):
+        truth = read_truth(gt, True)  # the first rows had no masks, but others have
     if iou is None:
-        iou = "segm" if detections.masks is not None and gt.masks is not None else "bbox"
-    return Pair(gt, Results.of(detections), iou)
+        iou = "segm" if has_masks and truth.masks is not None else "bbox"
+    return Pair(truth, results, iou)

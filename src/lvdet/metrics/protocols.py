@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from lvdet.errors import InputError
 from lvdet.limit.budgets import Budget, PerClass, PerImage, PerImageClass, apply, describe
+from lvdet.limit.needs import Need
 from lvdet.match.match import match
 from lvdet.metrics.average_precision import Curves, class_curves
-from lvdet.metrics.inputs import Annotations, DetectionSource, Need, Watch, load_pair
+from lvdet.metrics.inputs import Annotations, DetectionSource, Watch, load_pair
 from lvdet.metrics.pooled import Pools
 from lvdet.metrics.result import Evaluation, ProtocolResult
 from lvdet.metrics.summary import AP, AP_AREAS, AR, Metric, group_metrics, summarize

@@ -2,27 +2,60 @@
 
 from __future__ import annotations
 
+import gzip
 import os
-from collections.abc import Mapping
-from dataclasses import replace
+import zlib
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import numpy as np
-
+from lvdet import _native
 from lvdet.errors import InputError
-from lvdet.read.detections_json import load_json, write_json
+from lvdet.read.collect import (
+    Cap,
+    FileReport,
+    add_table,
+    collected_detections,
+    collected_results,
+    new_collector,
+)
+from lvdet.read.detections_json import collect_json, write_json
 from lvdet.read.files import Progress, expand
 from lvdet.read.records import from_columns, from_records, load_npz
 from lvdet.tables.detections import Detections
-from lvdet.tables.masks import Masks
+from lvdet.tables.ground_truth import GroundTruth
+from lvdet.tables.results import Results
 from lvdet.tables.values import Problem, require
+
+#: Bytes looked at to see whether a file has masks.
+_HEAD = 1 << 16
+
+
+class NamedFiles(NamedTuple):
+    """Files, read one after the other, and what to call them."""
+
+    paths: list[Path]
+    name: str
+
+
+def named_files(source: object) -> NamedFiles | None:
+    """The files meant by a path or a list of paths; None where it is neither."""
+    if isinstance(source, str | os.PathLike):
+        return NamedFiles(expand(source), os.fspath(source))
+    if (
+        isinstance(source, list | tuple)
+        and source
+        and all(isinstance(item, str | os.PathLike) for item in source)
+    ):
+        return NamedFiles([path for item in source for path in expand(item)], "detections")
+    return None
 
 
 def read_detections(
     source: str | os.PathLike[str] | Mapping[str, Any] | list[Any] | tuple[Any, ...] | Detections,
     *,
     masks: bool = True,
+    per_class: int | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Detections:
@@ -31,22 +64,49 @@ def read_detections(
     `source` is a file (JSON list, lines of JSON, either gzipped, Parquet, npz), a folder or
     pattern of such files, read in order of name; or a list of paths, a list of COCO result
     records, or a dict of arrays. With masks=False, masks are passed by where there are boxes.
+    With `per_class`, only the best so many of each class are kept, while reading: files may be
+    far larger than memory.
     """
+    caps = [] if per_class is None else [Cap(by_image=False, limit=per_class)]
+    files = named_files(source)
+    if files is not None:
+        collector, reports = _collect(
+            files.paths, lambda: new_collector(caps, threads=threads), masks, threads, progress
+        )
+        return collected_detections(collector, files.name, reports)
     if isinstance(source, Detections):
-        return source
-    if isinstance(source, Mapping):
-        return from_columns(source)
-    if isinstance(source, str | os.PathLike):
-        return _read_files(expand(source), os.fspath(source), masks, threads, progress)
-    if not isinstance(source, list | tuple):
+        table = source
+    elif isinstance(source, Mapping):
+        table = from_columns(source)
+    elif isinstance(source, list | tuple):
+        table = from_records(source)
+    else:
         raise InputError(
             f"detections are a {type(source).__name__}, expected a path, a list of paths or "
             "records, or a dict of arrays"
         )
-    if source and all(isinstance(item, str | os.PathLike) for item in source):
-        files = [path for item in source for path in expand(item)]
-        return _read_files(files, "detections", masks, threads, progress)
-    return from_records(source)
+    if per_class is None:
+        return table
+    collector = new_collector(caps, threads=threads)
+    report = add_table(table, collector)
+    return collected_detections(collector, table.source, [report])
+
+
+def read_results(
+    files: NamedFiles,
+    gt: GroundTruth,
+    caps: Sequence[Cap] = (),
+    *,
+    masks: bool = True,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Results:
+    """Reads what evaluating against `gt` needs of files: of all rows image, class and score, of
+    those in cells that count also boxes and masks; of both, only what the caps can keep."""
+    collector, reports = _collect(
+        files.paths, lambda: new_collector(caps, gt, threads=threads), masks, threads, progress
+    )
+    return collected_results(collector, files.name, reports, gt)
 
 
 def load_detections(
@@ -55,15 +115,36 @@ def load_detections(
     """The tables of all files, and everything that is wrong with them."""
     tables, problems = [], []
     for path in expand(source):
+        collector = new_collector()
         try:
-            table, found = _load(path, True, None, progress)
+            report = _add_file(path, collector, True, None, progress)
         except InputError as error:
             problems.append(Problem("", str(error)))
             continue
-        problems += found
-        if table is not None:
-            tables.append(table)
+        problems += report.problems
+        if not report.damaged:
+            tables.append(collected_detections(collector, str(path), [report]))
     return tables, problems
+
+
+def may_have_masks(files: NamedFiles) -> bool:
+    """False where the beginning of the first file has no masks, though later rows may."""
+    first = files.paths[0]
+    if first.suffix.lower() in (".parquet", ".pq"):
+        from lvdet.read.parquet import holds_masks
+
+        return holds_masks(first)
+    if not first.is_file():  # cannot be looked into without taking it
+        return True
+    try:
+        with open(first, "rb") as file:
+            head = file.read(_HEAD)
+        if head[:2] == b"\x1f\x8b":
+            with gzip.open(first) as unpacked:
+                head = unpacked.read(_HEAD)
+    except (OSError, EOFError, zlib.error):
+        return False  # said when it is read
+    return b'"segmentation"' in head
 
 
 def write_detections(detections: Detections, path: str | os.PathLike[str]) -> None:
@@ -84,63 +165,63 @@ def write_detections(detections: Detections, path: str | os.PathLike[str]) -> No
         )
 
 
-def _read_files(
-    paths: list[Path], name: str, masks: bool, threads: int | None, progress: Progress | None
-) -> Detections:
-    tables = []
-    for path in paths:
-        table, problems = _load(path, masks, threads, progress)
-        require(iter(problems))
-        assert table is not None
-        tables.append(table)
-    if len(tables) == 1:
-        return tables[0]
-    return _concatenate(tables, name)
+def _collect(
+    paths: list[Path],
+    new: Callable[[], _native.Collector],
+    masks: bool,
+    threads: int | None,
+    progress: Progress | None,
+) -> tuple[_native.Collector, list[FileReport]]:
+    """The rows of all files in order, in one collector."""
+    collector, reports = new(), []
+    watched = [None] * len(paths) if progress is None else _shares(paths, progress)
+    for path, share in zip(paths, watched, strict=True):
+        report = _add_file(path, collector, masks, threads, share)
+        require(iter(report.problems))
+        if report.rows_without_box and not masks:
+            # The boxes are to be made from the masks.
+            return _collect(paths, new, True, threads, progress)
+        reports.append(report)
+    _require_all_or_no_masks(paths, reports)
+    return collector, reports
 
 
-def _load(
-    path: Path, masks: bool, threads: int | None, progress: Progress | None
-) -> tuple[Detections | None, list[Problem]]:
+def _add_file(
+    path: Path,
+    collector: _native.Collector,
+    masks: bool,
+    threads: int | None,
+    progress: Progress | None,
+) -> FileReport:
     ending = path.suffix.lower()
     if ending in (".parquet", ".pq"):
-        from lvdet.read.parquet import load_parquet
+        from lvdet.read.parquet import collect_parquet
 
-        return load_parquet(path, masks=masks, threads=threads, progress=progress)
+        return collect_parquet(path, collector, masks=masks, threads=threads, progress=progress)
     if ending == ".npz":
-        return load_npz(path), []
-    return load_json(path, masks=masks, threads=threads, progress=progress)
+        return add_table(load_npz(path), collector)
+    return collect_json(path, collector, masks=masks, threads=threads, progress=progress)
 
 
-def _concatenate(tables: list[Detections], name: str) -> Detections:
-    """One table of all rows in order."""
-    tables = [table for table in tables if len(table)] or tables[:1]
-    with_masks = [table.masks is not None for table in tables]
-    if any(with_masks) and not all(with_masks):
-        raise InputError(
-            f"{tables[with_masks.index(False)].source} has no masks, but "
-            f"{tables[with_masks.index(True)].source} has"
-        )
-    merged: dict[str, Any] = {}
-    for column, ids in (("image", "image_ids"), ("category", "category_ids")):
-        known: dict[int, int] = {}
-        parts = []
-        for table in tables:
-            renamed = [
-                known.setdefault(value, len(known)) for value in getattr(table, ids).tolist()
-            ]
-            parts.append(np.array(renamed, dtype=np.int32)[getattr(table, column)])
-        merged[column] = np.concatenate(parts)
-        merged[ids] = np.array(list(known), dtype=np.int64)
-    return replace(
-        tables[0],
-        **merged,
-        score=np.concatenate([table.score for table in tables]),
-        box=np.concatenate([table.box for table in tables]),
-        masks=(
-            Masks.concatenate([table.masks for table in tables if table.masks is not None])
-            if with_masks[0]
-            else None
-        ),
-        boxes_given=any(table.boxes_given for table in tables),
-        source=name,
-    )
+def _require_all_or_no_masks(paths: list[Path], reports: list[FileReport]) -> None:
+    filled = [
+        (path, report.rows_with_masks)
+        for path, report in zip(paths, reports, strict=True)
+        if report.rows
+    ]
+    without = [path for path, masks in filled if not masks]
+    having = [path for path, masks in filled if masks]
+    if without and having:
+        raise InputError(f"{without[0]} has no masks, but {having[0]} has")
+
+
+def _shares(paths: list[Path], progress: Progress) -> list[Progress]:
+    """A part of the progress for each file, by size."""
+    sizes = [path.stat().st_size if path.is_file() else 1 for path in paths]
+    total = sum(sizes)
+    starts = [sum(sizes[:place]) for place in range(len(sizes))]
+
+    def share(start: int, size: int) -> Progress:
+        return lambda done, of: progress(start + size * done // max(of, 1), total)
+
+    return [share(start, size) for start, size in zip(starts, sizes, strict=True)]

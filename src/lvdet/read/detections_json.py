@@ -4,69 +4,48 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from lvdet import _native
+from lvdet.read.collect import FileReport
 from lvdet.read.files import CHUNK, Progress, open_plain, run_reader, write_whole
 from lvdet.tables.detections import Detections
-from lvdet.tables.masks import Masks
 from lvdet.tables.problems import unlisted
-from lvdet.tables.values import Problem, value_problems
+from lvdet.tables.values import Problem
 from lvdet.threads import thread_count
 
 #: Rows formatted at a time when writing.
 BLOCK = 1 << 18
 
 
-def load_json(
-    path: Path, *, masks: bool, threads: int | None, progress: Progress | None
-) -> tuple[Detections | None, list[Problem]]:
-    """The detections and what is wrong with the file; no table where its text is damaged.
-
-    Whether it is a list or lines is seen from its first character.
-    """
+def collect_json(
+    path: Path,
+    collector: _native.Collector,
+    *,
+    masks: bool,
+    threads: int | None,
+    progress: Progress | None,
+) -> FileReport:
+    """Adds the detections of a file. Whether it is a list or lines is seen from its first
+    character."""
     source = str(path)
     with open_plain(path) as file:
-        size = os.fstat(file.fileno()).st_size
-
-        def read(with_masks: bool) -> dict[str, Any]:
-            return run_reader(
-                lambda control: _native.read_detections_json(
-                    file.fileno(), with_masks, thread_count(threads), CHUNK, control
-                ),
-                size,
-                progress,
-            )
-
-        columns = read(masks)
-        if not masks and columns["rows_without_box"]:
-            columns = read(True)  # the boxes are to be made from the masks
-    problems = [Problem(source, what, row, byte) for row, byte, what in columns["problems"]]
-    problems += unlisted(source, columns)
-    if columns["failure"] is not None:
-        what, byte, row = columns["failure"]
-        if what == "the file is empty" and {".jsonl", ".ndjson"} & set(path.suffixes):
-            return Detections.from_arrays([], [], [], np.zeros((0, 4)), source=source), []
-        problems.append(Problem(source, what, row if row >= 0 else None, byte))
-        return None, problems
-    if not columns["usable"]:
-        problems += value_problems(source, columns["score"], columns["box"])
-        np.nan_to_num(columns["score"], copy=False)  # told; a table cannot hold it
-    mask_columns = columns["masks"]
-    detections = Detections(
-        image=columns["image"],
-        category=columns["category"],
-        score=columns["score"],
-        box=columns["box"],
-        image_ids=columns["image_ids"],
-        category_ids=columns["category_ids"],
-        masks=None if mask_columns is None else Masks(**mask_columns),
-        boxes_given=columns["rows_without_box"] < max(1, len(columns["score"])),
-        source=source,
+        report = run_reader(
+            lambda control: collector.read_json(
+                file.fileno(), masks, thread_count(threads), CHUNK, control
+            ),
+            os.fstat(file.fileno()).st_size,
+            progress,
+        )
+    problems = [Problem(source, what, row, byte) for row, byte, what in report["problems"]]
+    problems += unlisted(source, report)
+    if report["failure"] is not None:
+        what, byte, row = report["failure"]
+        if what != "the file is empty" or not {".jsonl", ".ndjson"} & set(path.suffixes):
+            problems.append(Problem(source, what, row if row >= 0 else None, byte))
+            return FileReport(problems, damaged=True)
+    return FileReport(
+        problems, report["rows"], report["rows_with_masks"], report["rows_without_box"]
     )
-    return detections, problems
 
 
 def write_json(detections: Detections, path: str | os.PathLike[str], *, lines: bool) -> None:

@@ -8,10 +8,8 @@ there are any, in mask (bytes), mask_kind, mask_height and mask_width as in
 from __future__ import annotations
 
 import os
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
-from queue import Empty, SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -19,6 +17,7 @@ from numpy.typing import NDArray
 
 from lvdet import _native
 from lvdet.errors import InputError
+from lvdet.read.collect import FileReport
 from lvdet.read.files import Progress, write_whole
 from lvdet.read.records import masks_from_segmentations, require_masks
 from lvdet.tables.detections import Detections, masks_to_boxes
@@ -32,135 +31,86 @@ _BOX = ("x", "y", "w", "h")
 _MASK = ("mask", "mask_kind", "mask_height", "mask_width")
 
 
-def load_parquet(
-    path: Path, *, masks: bool, threads: int | None, progress: Progress | None
-) -> tuple[Detections, list[Problem]]:
-    """The detections, row groups read side by side into columns of the final size."""
+def collect_parquet(
+    path: Path,
+    collector: _native.Collector,
+    *,
+    masks: bool,
+    threads: int | None,
+    progress: Progress | None,
+) -> FileReport:
+    """Adds the detections of a file, batch by batch."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    source = str(path)
     try:
         with pq.ParquetFile(path, pre_buffer=False) as file:
-            return _read(file, path, masks, threads, progress)
+            return _collect(file, str(path), collector, masks, threads, progress)
     except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
         text = " ".join(str(error).split())
-        raise InputError(f"{source}: not a Parquet file that can be read: {text}") from None
+        raise InputError(f"{path}: not a Parquet file that can be read: {text}") from None
 
 
-def _read(
-    file: Any, path: Path, masks: bool, threads: int | None, progress: Progress | None
-) -> tuple[Detections, list[Problem]]:
+def holds_masks(path: Path) -> bool:
+    """The file has columns of masks; False where it cannot be read."""
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    source = str(path)
-    names = set(file.schema_arrow.names)
-    for name in ("image_id", "category_id", "score"):
-        if name not in names:
-            raise InputError(f"{source}: there is no column {name!r}, it has {sorted(names)}")
-    box_columns = [*_BOX] if set(_BOX) <= names else ["bbox"] if "bbox" in names else []
-    mask_columns = (
-        [*_MASK] if set(_MASK) <= names else ["segmentation"] if "segmentation" in names else []
-    )
-    if not box_columns and not mask_columns:
-        raise InputError(f"{source}: there are neither x, y, w, h nor bbox nor masks")
+    try:
+        names = set(pq.read_schema(path).names)
+    except (pa.ArrowException, UnicodeDecodeError, OSError):
+        return False
+    return set(_MASK) <= names or "segmentation" in names
+
+
+def _collect(
+    file: Any,
+    source: str,
+    collector: _native.Collector,
+    masks: bool,
+    threads: int | None,
+    progress: Progress | None,
+) -> FileReport:
+    box_columns, mask_columns = _columns(set(file.schema_arrow.names), source)
     if not masks and box_columns:
         mask_columns = []
     columns = ["image_id", "category_id", "score", *box_columns, *mask_columns]
-    sizes = [file.metadata.row_group(g).num_rows for g in range(file.num_row_groups)]
-    if min(sizes, default=0) < 0:
-        raise InputError(f"{source}: not a Parquet file that can be read: a negative size")
-    starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64).tolist()
-    total = starts[-1]
-    image, category = _Ids(total), _Ids(total)
-    score = _native.empty_column(total, 1)
-    box = _native.empty_column(total, 4) if box_columns else None
-    parts: dict[int, Masks] = {}
-    suspicious: list[int] = []  # checked here, while the batch is in the cache
-
-    handles: SimpleQueue[Any] = SimpleQueue()  # a reader is used by one thread at a time
-
-    def read_group(group: int) -> int:
-        """Decodes one row group into its place."""
-        try:
-            own = handles.get_nowait()
-        except Empty:
-            own = opened.enter_context(pq.ParquetFile(path, pre_buffer=False))
-        at = starts[group]
-        for batch in own.iter_batches(
-            BATCH, row_groups=[group], columns=columns, use_threads=False
-        ):
-            end = at + batch.num_rows
-            image.add(at, _integers(batch, "image_id", source, at, np.int64))
-            category.add(at, _integers(batch, "category_id", source, at, np.int64))
-            score[at:end] = _numbers(batch, "score", source, at)
-            if box is not None and not _fill_boxes(
-                batch, box_columns, score[at:end], box[at:end], source, at
-            ):
-                suspicious.append(at)
-            if mask_columns:
-                parts[at] = _masks(batch, mask_columns, source, at)
-            at = end
-        if at != starts[group + 1]:
-            raise InputError(f"{source}: row group {group} has not as many rows as it says")
-        handles.put(own)
-        return group
-
-    with ExitStack() as opened, ThreadPoolExecutor(thread_count(threads)) as pool:
-        for group in pool.map(read_group, range(len(sizes))):
-            if progress is not None:
-                progress(starts[group + 1], total)
-        image_ids, category_ids = image.finish(pool), category.finish(pool)
-    table = Masks.concatenate([parts[at] for at in sorted(parts)]) if parts else None
-    if table is not None and not table.kind.any():
-        table = None
-    if box is None:
-        missing = np.arange(total) if table is None else np.flatnonzero(table.kind == NONE)
-        if len(missing):
-            raise InputError(f"{source}, row {missing[0]:,}: there is neither bbox nor mask")
-        box = np.zeros((0, 4)) if table is None else masks_to_boxes(table)
-    problems = []
-    if suspicious or not box_columns:
-        problems = list(value_problems(source, score, box))
-        np.nan_to_num(score, copy=False)  # told; a table cannot hold it
-    detections = Detections(
-        image.rows,
-        category.rows,
-        score,
-        box,
-        image_ids,
-        category_ids,
-        table,
-        boxes_given=bool(box_columns),
-        source=source,
-    )
-    return detections, problems
+    total = file.metadata.num_rows
+    problems: list[Problem] = []
+    at = with_masks = 0
+    for batch in file.iter_batches(BATCH, columns=columns, use_threads=thread_count(threads) > 1):
+        image = _integers(batch, "image_id", source, at, np.int64)
+        category = _integers(batch, "category_id", source, at, np.int64)
+        score = np.ascontiguousarray(_numbers(batch, "score", source, at), dtype=np.float64)
+        shapes = _masks(batch, mask_columns, source, at) if mask_columns else None
+        if shapes is not None and not shapes.kind.any():
+            shapes = None
+        box, usable = _boxes(batch, box_columns, shapes, score, source, at)
+        if not usable:
+            problems += (
+                replace(problem, row=at + (problem.row or 0))
+                for problem in value_problems(source, score, box)
+            )
+        collector.add(image, category, score, box, None if shapes is None else shapes.columns)
+        with_masks += 0 if shapes is None else int((shapes.kind != NONE).sum())
+        at += len(score)
+        if progress is not None:
+            progress(at, total)
+    if at != total:
+        raise InputError(f"{source}: it has {at:,} rows, but says {total:,}")
+    return FileReport(problems, total, with_masks, 0 if box_columns else total)
 
 
-class _Ids:
-    """Ids batch by batch in any order, as places among the distinct ids by first appearance."""
-
-    def __init__(self, total: int) -> None:
-        self.rows = _native.empty_rows(total)
-        self._distinct: dict[int, NDArray[np.int64]] = {}
-
-    def add(self, at: int, ids: NDArray[np.int64]) -> None:
-        self._distinct[at] = _native.encode_ids_into(ids, self.rows[at : at + len(ids)])
-
-    def finish(self, pool: ThreadPoolExecutor) -> NDArray[np.int64]:
-        """Brings the batches' numbering together; returns the distinct ids."""
-        starts = sorted(self._distinct)
-        parts = [self._distinct[at] for at in starts]
-        distinct: NDArray[np.int64]
-        distinct, renamed = _native.encode_ids(np.concatenate([*parts, np.zeros(0, np.int64)]))
-        names = np.cumsum([0, *map(len, parts)])
-
-        def rename(number: int) -> None:
-            rows = self.rows[starts[number] : (*starts, len(self.rows))[number + 1]]
-            np.take(renamed[names[number] : names[number + 1]], rows, out=rows, mode="clip")
-
-        list(pool.map(rename, range(len(starts))))
-        return distinct
+def _columns(names: set[str], source: str) -> tuple[list[str], list[str]]:
+    """The columns of boxes and of masks that the file has."""
+    for name in ("image_id", "category_id", "score"):
+        if name not in names:
+            raise InputError(f"{source}: there is no column {name!r}, it has {sorted(names)}")
+    boxes = [*_BOX] if set(_BOX) <= names else ["bbox"] if "bbox" in names else []
+    masks = [*_MASK] if set(_MASK) <= names else ["segmentation"] if "segmentation" in names else []
+    if not boxes and not masks:
+        raise InputError(f"{source}: there are neither x, y, w, h nor bbox nor masks")
+    return boxes, masks
 
 
 def _numbers(batch: Any, name: str, source: str, at: int) -> NDArray[Any]:
@@ -193,24 +143,36 @@ def _integers(
     return np.ascontiguousarray(values, dtype=dtype)
 
 
-def _fill_boxes(
+def _boxes(
     batch: Any,
     columns: list[str],
+    masks: Masks | None,
     score: NDArray[np.float64],
-    box: NDArray[np.float64],
     source: str,
     at: int,
-) -> bool:
-    """Fills in the boxes of a batch; True if they and the scores can be used."""
-    import pyarrow as pa
-
-    if columns != ["bbox"]:
+) -> tuple[NDArray[np.float64], bool]:
+    """The boxes of a batch, and whether they and the scores can be used."""
+    if not columns:
+        missing = np.arange(len(score)) if masks is None else np.flatnonzero(masks.kind == NONE)
+        if len(missing):
+            raise InputError(f"{source}, row {at + missing[0]:,}: there is neither bbox nor mask")
+        box = np.zeros((0, 4)) if masks is None else masks_to_boxes(masks)
+    elif columns == ["bbox"]:
+        box = _listed_boxes(batch.column("bbox"), source, at)
+    else:
         x, y, w, h = (
             np.ascontiguousarray(_numbers(batch, name, source, at), dtype=np.float64)
             for name in columns
         )
-        return _native.fill_boxes(x, y, w, h, score, box)
-    column = batch.column("bbox")
+        box = _native.empty_column(len(score), 4)
+        return box, _native.fill_boxes(x, y, w, h, score, box)
+    return box, _native.first_bad_row(score, box, 1) < 0
+
+
+def _listed_boxes(column: Any, source: str, at: int) -> NDArray[np.float64]:
+    """[N, 4] boxes of a column of lists."""
+    import pyarrow as pa
+
     kind = column.type
     lists = pa.types.is_list(kind) or pa.types.is_large_list(kind)
     if not (lists or pa.types.is_fixed_size_list(kind)) or not (
@@ -224,8 +186,8 @@ def _fill_boxes(
         raise InputError(
             f"{source}, row {at + row:,}: bbox has {lengths[row]} numbers, expected 4 [x, y, w, h]"
         )
-    box[:] = column.flatten().to_numpy(zero_copy_only=False).reshape(-1, 4)
-    return _native.first_bad_row(score, box, 1) < 0
+    values = column.flatten().to_numpy(zero_copy_only=False)
+    return np.ascontiguousarray(values, dtype=np.float64).reshape(-1, 4)
 
 
 def _masks(batch: Any, columns: list[str], source: str, at: int) -> Masks:

@@ -29,6 +29,7 @@ class Detections:
     masks:    N masks, or None
     boxes_given: False where all boxes were made from the masks
     source:   what to call this table in messages
+    file_row: [N] int64, rows of the file, where some of it were left out when it was read
     """
 
     image: NDArray[np.int32]
@@ -40,6 +41,7 @@ class Detections:
     masks: Masks | None = None
     boxes_given: bool = True
     source: str = "detections"
+    file_row: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         rows = len(self.score)
@@ -61,8 +63,7 @@ class Detections:
         if len(wrong):  # no order, no ranking
             row = int(wrong[0])
             raise InputError(
-                f"{self.source}, row {row:,}: score is {self.score[row]:g}, expected a finite "
-                "number"
+                f"{self.named(row)}: score is {self.score[row]:g}, expected a finite number"
             )
         require_rows(self.source, "image", self.image, len(self.image_ids))
         require_rows(self.source, "category", self.category, len(self.category_ids))
@@ -83,7 +84,12 @@ class Detections:
             score=self.score[rows],
             box=self.box[rows],
             masks=None if self.masks is None else self.masks[rows],
+            file_row=None if self.file_row is None else self.file_row[rows],
         )
+
+    def named(self, row: int) -> str:
+        """A row in a message."""
+        return f"{self.source}, row {row if self.file_row is None else self.file_row[row]:,}"
 
     def with_scores(self, score: ArrayLike) -> Detections:
         """The same detections with other scores."""

@@ -101,3 +101,14 @@ class Masks:
             np.concatenate([part.height for part in parts]),
             np.concatenate([part.width for part in parts]),
         )
+
+
+def no_masks(rows: int) -> Masks:
+    """A table of rows without masks."""
+    return Masks(
+        np.zeros(0, dtype=np.uint8),
+        np.zeros(rows + 1, dtype=np.int64),
+        np.full(rows, NONE, dtype=np.uint8),
+        np.zeros(rows, dtype=np.int32),
+        np.zeros(rows, dtype=np.int32),
+    )

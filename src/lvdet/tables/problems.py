@@ -60,8 +60,9 @@ def pair_problems(
     )
     if detections.masks is None or unknown.any():
         return
+    rows = detections.file_row
     for row, what in _wrong_sizes(gt, detections.masks, image[detections.image], "image"):
-        yield Problem(detections.source, what, row)
+        yield Problem(detections.source, what, row if rows is None else int(rows[row]))
 
 
 def _wrong_sizes(
@@ -99,9 +100,13 @@ def unknown_ids(
     for index, row, count in sorted(
         zip(found.tolist(), rows[first].tolist(), counts.tolist(), strict=True), key=lambda x: x[1]
     ):
-        detection = f"{count:,} detection{'s' * (count != 1)}"
-        what = f"{name} {ids[index]} is not in {gt.source} ({detection})"
-        yield Problem(detections.source, what, row)
+        yield unknown_id(detections.source, gt.source, name, ids[index], count, row)
+
+
+def unknown_id(source: str, truth: str, name: str, value: int, count: int, row: int) -> Problem:
+    """The problem of an id that the annotations do not have."""
+    detection = f"{count:,} detection{'' if count == 1 else 's'}"
+    return Problem(source, f"{name} {value} is not in {truth} ({detection})", int(row))
 
 
 def image_rows(gt: GroundTruth, detections: Detections | Ranking) -> NDArray[np.int32]:

@@ -1,0 +1,171 @@
+#include "collect.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+
+#include "rank.hpp"
+
+namespace lvdet {
+
+namespace {
+
+constexpr auto kMostRows = static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max());
+constexpr double kNothing = -std::numeric_limits<double>::infinity();
+
+template <class T>
+void filter(Column<T>& column, const std::vector<std::uint8_t>& keep, std::size_t width = 1) {
+    T* const data = column.data();
+    std::size_t to = 0;
+    for (std::size_t i = 0; i < keep.size(); ++i) {
+        if (!keep[i]) continue;
+        for (std::size_t k = 0; k < width; ++k) data[to * width + k] = data[i * width + k];
+        ++to;
+    }
+    column.shrink(to * width);
+}
+
+}  // namespace
+
+void Collector::expect(std::size_t rows) {
+    rows += score.size();
+    if (!caps_.empty()) rows = std::min(rows, room_);
+    image.reserve(rows);
+    category.reserve(rows);
+    score.reserve(rows);
+    if (everywhere()) box.reserve(4 * rows);
+}
+
+void Collector::add(const NewRows& block) {
+    if (score.size() + block.rows > kMostRows)
+        throw std::runtime_error("there are more than 2,147,483,647 detections");
+    count(block);
+    if (whole())
+        add_all(block);
+    else
+        add_wanted(block);
+    total += static_cast<std::int64_t>(block.rows);
+    if (!caps_.empty() && score.size() >= room_) {
+        prune();
+        room_ = std::max(room_, score.size() + score.size() * 2 / 5);
+    }
+}
+
+void Collector::count(const NewRows& block) {
+    per_image.resize(image_ids.size(), 0);
+    first_of_image.resize(image_ids.size(), -1);
+    per_category.resize(category_ids.size(), 0);
+    for (Cap& cap : caps_)
+        cap.floor.resize(cap.by_image ? image_ids.size() * static_cast<std::size_t>(cap.parts)
+                                      : category_ids.size(),
+                         kNothing);
+    for (std::size_t i = 0; i < block.rows; ++i) {
+        const auto at = static_cast<std::size_t>(block.image[i]);
+        if (per_image[at]++ == 0) first_of_image[at] = total + static_cast<std::int64_t>(i);
+        ++per_category[static_cast<std::size_t>(block.category[i])];
+    }
+}
+
+void Collector::add_all(const NewRows& block) {
+    image.append(block.image, block.rows);
+    category.append(block.category, block.rows);
+    score.append(block.score, block.rows);
+    box.append(block.box, 4 * block.rows);
+    if (!block.masks.kind) return;
+    // Files without masks pay nothing for them: the columns begin with the first mask.
+    masks.skip_to(score.size() - block.rows + block.first_mask);
+    masks.append_all(block.masks, block.rows - block.first_mask);
+}
+
+void Collector::add_wanted(const NewRows& block) {
+    // Room for all, given back where rows were dropped: no column is asked for each row.
+    const std::size_t before = score.size();
+    std::int32_t* to_image = image.extend(block.rows);
+    std::int32_t* to_category = category.extend(block.rows);
+    double* to_score = score.extend(block.rows);
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < block.rows; ++i) {
+        const std::int32_t at = block.image[i], of = block.category[i];
+        const bool wanted =
+            caps_.empty() || std::any_of(caps_.begin(), caps_.end(), [&](const Cap& cap) {
+                const std::int64_t group = cap.group(at, of);
+                return group >= 0 && block.score[i] > cap.floor[static_cast<std::size_t>(group)];
+            });
+        if (!wanted) continue;
+        to_image[kept] = at;
+        to_category[kept] = of;
+        to_score[kept] = block.score[i];
+        const std::size_t row = before + kept++;
+        if (!everywhere()) {
+            if (!cells_.has(at, of)) continue;
+            *detail.extend(1) = static_cast<std::int32_t>(row);
+        }
+        *file_row.extend(1) = total + static_cast<std::int64_t>(i);
+        box.append(block.box + 4 * i, 4);
+        if (!block.masks.kind || i < block.first_mask) continue;
+        masks.skip_to(box.size() / 4 - 1);
+        masks.append(block.masks, i - block.first_mask);
+    }
+    image.shrink(before + kept);
+    category.shrink(before + kept);
+    score.shrink(before + kept);
+}
+
+// Marks the rows that are among the best of their group, and learns what later ones have to
+// exceed.
+void Collector::mark_best(Cap& cap, std::vector<std::uint8_t>& keep) {
+    const std::size_t rows = score.size();
+    std::vector<std::int32_t> group(rows);
+    std::vector<std::uint8_t> best(rows);
+    for (std::size_t i = 0; i < rows; ++i) {
+        const std::int64_t number = cap.group(image.data()[i], category.data()[i]);
+        group[i] = static_cast<std::int32_t>(number);
+        best[i] = number >= 0;
+    }
+    const std::size_t groups = cap.floor.size();
+    keep_top(group.data(), groups, score.data(), rows, cap.limit, best.data(), threads_);
+    std::vector<std::int64_t> members(groups, 0);
+    std::vector<double> lowest(groups, std::numeric_limits<double>::infinity());
+    for (std::size_t i = 0; i < rows; ++i) {
+        if (!best[i]) continue;
+        keep[i] = 1;
+        const auto g = static_cast<std::size_t>(group[i]);
+        ++members[g];
+        lowest[g] = std::min(lowest[g], score.data()[i]);
+    }
+    for (std::size_t g = 0; g < groups; ++g)
+        if (members[g] >= cap.limit) cap.floor[g] = lowest[g];
+}
+
+void Collector::filter_details(const std::vector<std::uint8_t>& keep) {
+    filter(box, keep, 4);
+    filter(file_row, keep);
+    if (masks.kind.size() == 0) return;
+    masks.skip_to(keep.size());
+    masks.filter(keep.data());
+}
+
+void Collector::prune() {
+    if (caps_.empty()) return;
+    std::vector<std::uint8_t> keep(score.size(), 0);
+    for (Cap& cap : caps_) mark_best(cap, keep);
+    if (everywhere())
+        filter_details(keep);
+    else {
+        std::vector<std::uint8_t> keep_detail(detail.size());
+        std::int32_t* const rows = detail.data();
+        std::size_t row = 0, kept = 0;
+        for (std::size_t k = 0; k < detail.size(); ++k) {
+            for (; row < static_cast<std::size_t>(rows[k]); ++row) kept += keep[row];
+            keep_detail[k] = keep[row];
+            rows[k] = static_cast<std::int32_t>(kept);
+        }
+        filter(detail, keep_detail);
+        filter_details(keep_detail);
+    }
+    filter(image, keep);
+    filter(category, keep);
+    filter(score, keep);
+}
+
+}  // namespace lvdet

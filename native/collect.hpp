@@ -1,0 +1,103 @@
+// Detections from any number of files as columns: all of them, or only those that budgets can
+// keep, with boxes and masks only where these can matter.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "columns.hpp"
+#include "mask_columns.hpp"
+
+namespace lvdet {
+
+// A limit on the rows of each group. Rows that can no longer be among the best of theirs are
+// dropped while others are still being read.
+struct Cap {
+    bool by_image;  // groups are parts of an image; else classes
+    std::int64_t limit;
+    std::vector<std::int32_t> part;  // [classes known beforehand] the part, -1 for none
+    std::int32_t parts = 1;          // of an image
+    std::int32_t others = 0;         // the part of classes not known beforehand, -1 for none
+    std::vector<double> floor = {};  // [groups] what a row has to exceed
+
+    std::int64_t group(std::int32_t image, std::int32_t category) const {
+        const auto c = static_cast<std::size_t>(category);
+        const std::int32_t here = c < part.size() ? part[c] : others;
+        if (here < 0) return -1;
+        return by_image ? std::int64_t{image} * parts + here : category;
+    }
+};
+
+// The (image, class) pairs in which a detection can be matched or be wrong.
+class VerifiedCells {
+   public:
+    VerifiedCells() = default;
+    VerifiedCells(std::size_t images, std::size_t categories)
+        : categories_(categories), bits_((images * categories + 63) / 64) {}
+    bool everywhere() const { return bits_.empty(); }
+    void add(std::size_t image, std::size_t category) {
+        const std::size_t at = image * categories_ + category;
+        bits_[at / 64] |= std::uint64_t{1} << at % 64;
+    }
+    bool has(std::int32_t image, std::int32_t category) const {
+        const std::size_t at =
+            static_cast<std::size_t>(image) * categories_ + static_cast<std::size_t>(category);
+        return static_cast<std::size_t>(category) < categories_ && at / 64 < bits_.size() &&
+               bits_[at / 64] >> at % 64 & 1;
+    }
+
+   private:
+    std::size_t categories_ = 0;
+    std::vector<std::uint64_t> bits_;
+};
+
+// Rows to be added; image and category are places among the collector's ids.
+struct NewRows {
+    std::size_t rows;
+    const std::int32_t *image, *category;
+    const double *score, *box;
+    std::size_t first_mask;
+    MaskColumn masks;  // of the rows from `first_mask` on; none where null
+};
+
+class Collector {
+   public:
+    Collector(std::vector<Cap> caps, VerifiedCells cells, std::size_t room, int threads)
+        : caps_(std::move(caps)), cells_(std::move(cells)), room_(room), threads_(threads) {}
+
+    void add(const NewRows& block);
+    // Drops all that is not among the best of a group, where there are caps.
+    void prune();
+    // Says how many rows are expected, so that room for them is taken at once.
+    void expect(std::size_t rows);
+
+    IdIndex image_ids, category_ids;
+    Column<std::int32_t> image, category;
+    Column<double> score;
+    Column<std::int32_t> detail;    // rows with a box, where not all have one
+    Column<std::int64_t> file_row;  // where those were among all rows, where some are dropped
+    Column<double> box;
+    MaskColumns masks;       // of the rows with a box, from the first mask on
+    std::int64_t total = 0;  // rows added
+    // How many rows each id has, and which is its first.
+    std::vector<std::int64_t> per_image, per_category, first_of_image;
+    // Every row that is kept has a box.
+    bool everywhere() const { return cells_.everywhere(); }
+    // No row is dropped and every one has a box.
+    bool whole() const { return caps_.empty() && everywhere(); }
+
+   private:
+    void add_all(const NewRows& block);
+    void add_wanted(const NewRows& block);
+    void count(const NewRows& block);
+    void filter_details(const std::vector<std::uint8_t>& keep);
+    void mark_best(Cap& cap, std::vector<std::uint8_t>& keep);
+
+    std::vector<Cap> caps_;
+    VerifiedCells cells_;
+    std::size_t room_;  // rows held before the next pruning
+    int threads_;
+};
+
+}  // namespace lvdet

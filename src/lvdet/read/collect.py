@@ -1,0 +1,179 @@
+"""Rows of any number of files, brought together in bounded memory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lvdet import _native
+from lvdet.tables.detections import Detections
+from lvdet.tables.ground_truth import GroundTruth
+from lvdet.tables.masks import NONE, Masks, no_masks
+from lvdet.tables.problems import unknown_id
+from lvdet.tables.results import Ranking, Results
+from lvdet.tables.values import Problem, require, require_limit
+from lvdet.threads import thread_count
+
+#: Rows held before those that cannot be among the best are dropped for the first time: of image,
+#: class and score alone, and with boxes.
+ROOM, ROOM_WITH_BOXES = 1 << 24, 1 << 22
+#: Bytes of masks held in memory; beyond them they are held in a temporary file.
+MASK_BYTES = 1 << 29
+#: Cells (images times classes) of which it is worked out which of them count.
+MOST_CELLS = 1 << 32
+
+
+@dataclass(frozen=True, eq=False)
+class Cap:
+    """A limit on the rows of each class, or of each part of an image, while reading.
+
+    part:   [C] int32, the part of each class of the annotations, -1 for none
+    parts:  how many parts an image has
+    others: the part of classes that the annotations do not have, -1 for none
+    """
+
+    by_image: bool
+    limit: int
+    part: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
+    parts: int = 1
+    others: int = 0
+
+    def __post_init__(self) -> None:
+        require_limit(self.limit)
+
+
+@dataclass(frozen=True)
+class FileReport:
+    """What was met in one file."""
+
+    problems: list[Problem]
+    rows: int = 0
+    rows_with_masks: int = 0
+    rows_without_box: int = 0
+    damaged: bool = False  # what comes after is not known
+
+
+def new_collector(
+    caps: Sequence[Cap] = (), gt: GroundTruth | None = None, *, threads: int | None = None
+) -> _native.Collector:
+    """A collector of rows: of all, or of those that a cap can keep.
+
+    Where the annotations are known, images and classes are numbered as there, and boxes and
+    masks are kept only in cells that count.
+    """
+    none = np.zeros(0, dtype=np.int64)
+    cells = None
+    if (
+        gt is not None
+        and gt.negative is not None
+        and len(gt.images) * len(gt.categories) <= MOST_CELLS
+    ):
+        cells = (gt.image, gt.category, gt.negative.offsets, gt.negative.category)
+    return _native.Collector(
+        none if gt is None else gt.images.ids,
+        none if gt is None else gt.categories.ids,
+        [(cap.by_image, cap.limit, cap.part, cap.parts, cap.others) for cap in caps],
+        cells,
+        ROOM_WITH_BOXES if cells is None else ROOM,
+        MASK_BYTES,
+        os.environ.get("TMPDIR") or "/tmp",
+        thread_count(threads),
+    )
+
+
+def add_table(table: Detections, collector: _native.Collector) -> FileReport:
+    """Adds the rows of a table."""
+    collector.add(
+        table.image_ids[table.image],
+        table.category_ids[table.category],
+        table.score,
+        table.box,
+        None if table.masks is None else table.masks.columns,
+    )
+    rows = len(table)
+    return FileReport(
+        [],
+        rows,
+        0 if table.masks is None else int((table.masks.kind != NONE).sum()),
+        0 if table.boxes_given else rows,
+    )
+
+
+def collected_detections(
+    collector: _native.Collector, source: str, reports: Sequence[FileReport]
+) -> Detections:
+    """The rows kept, each with box and mask; exactly the best where there are caps."""
+    columns = collector.collected(True)
+    if any(report.problems for report in reports):
+        np.nan_to_num(columns["score"], copy=False)  # told; a table cannot hold it
+    ranking = _ranking(columns, source)
+    return _detections(columns, ranking, reports)
+
+
+def collected_results(
+    collector: _native.Collector, source: str, reports: Sequence[FileReport], gt: GroundTruth
+) -> Results:
+    """The rows kept as an evaluation needs them; rows beyond the caps may be among them."""
+    columns = collector.collected(False)
+    ranking = _ranking(columns, source)
+    require(_unknown_images(gt, columns, source))
+    return Results(
+        ranking,
+        _detections(columns, ranking, reports),
+        columns["detail"],
+        columns["total"],
+        columns["per_image"],
+        columns["per_class"],
+    )
+
+
+def _ranking(columns: dict[str, Any], source: str) -> Ranking:
+    return Ranking(
+        columns["image"],
+        columns["category"],
+        columns["score"],
+        columns["image_ids"],
+        columns["category_ids"],
+        source,
+    )
+
+
+def _detections(
+    columns: dict[str, Any], ranking: Ranking, reports: Sequence[FileReport]
+) -> Detections:
+    """The rows with boxes."""
+    rows = slice(None) if columns["detail"] is None else columns["detail"]
+    count = len(columns["box"])
+    masks = None if columns["masks"] is None else Masks(**columns["masks"])
+    if masks is None and any(report.rows_with_masks for report in reports):
+        masks = no_masks(count)  # none in a cell that counts
+    return Detections(
+        ranking.image[rows],
+        ranking.category[rows],
+        ranking.score[rows],
+        columns["box"],
+        ranking.image_ids,
+        ranking.category_ids,
+        masks,
+        boxes_given=any(report.rows_without_box < max(1, report.rows) for report in reports),
+        source=ranking.source,
+        file_row=columns["file_row"],
+    )
+
+
+def _unknown_images(gt: GroundTruth, columns: dict[str, Any], source: str) -> Iterator[Problem]:
+    """A problem for each image that the annotations do not have, at the first of its rows."""
+    for index in range(len(gt.images), len(columns["image_ids"])):
+        yield unknown_id(
+            source,
+            gt.source,
+            "image_id",
+            columns["image_ids"][index],
+            columns["per_image"][index],
+            columns["first_of_image"][index],
+        )
