@@ -151,9 +151,9 @@ def write_detections(detections: Detections, path: str | os.PathLike[str]) -> No
     """Writes JSON, lines of JSON (.jsonl, .ndjson) or Parquet, by the file's ending."""
     ending = Path(path).suffix.lower()
     if ending == ".json":
-        write_json(detections, path, lines=False)
+        write_json([detections], path, lines=False)
     elif ending in (".jsonl", ".ndjson"):
-        write_json(detections, path, lines=True)
+        write_json([detections], path, lines=True)
     elif ending == ".parquet":
         from lvdet.read.parquet import write_parquet
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from lvdet import _native
@@ -48,29 +49,33 @@ def collect_json(
     )
 
 
-def write_json(detections: Detections, path: str | os.PathLike[str], *, lines: bool) -> None:
-    """Writes a JSON list, or one record a line."""
-    masks = None if detections.masks is None else detections.masks.columns
-    total = len(detections)
+def write_json(tables: Iterable[Detections], path: str | os.PathLike[str], *, lines: bool) -> None:
+    """Writes tables one after the other, as one JSON list or one record a line."""
     with write_whole(path) as file:
+        between = b"" if lines else b"["
+        for table in tables:
+            for begin in range(0, len(table), BLOCK):
+                text = json_rows(table, begin, min(begin + BLOCK, len(table)), lines=lines)
+                file.write(between)
+                file.write(text if lines else memoryview(text)[:-1])
+                between = b"" if lines else b","
         if not lines:
-            file.write(b"[")
-        for begin in range(0, total, BLOCK):
-            end = min(begin + BLOCK, total)
-            text = _native.detections_json(
-                detections.image,
-                detections.category,
-                detections.image_ids,
-                detections.category_ids,
-                detections.score,
-                detections.box,
-                detections.boxes_given,
-                masks,
-                begin,
-                end,
-                "\n" if lines else ",",
-                thread_count(),
-            )
-            file.write(text if lines or end < total else text[:-1])
-        if not lines:
-            file.write(b"]\n")
+            file.write(b"[]\n" if between == b"[" else b"]\n")
+
+
+def json_rows(table: Detections, begin: int, end: int, *, lines: bool) -> bytes:
+    """The rows from `begin` to `end` as JSON, each followed by a comma or a line's end."""
+    return _native.detections_json(
+        table.image,
+        table.category,
+        table.image_ids,
+        table.category_ids,
+        table.score,
+        table.box,
+        table.boxes_given,
+        None if table.masks is None else table.masks.columns,
+        begin,
+        end,
+        "\n" if lines else ",",
+        thread_count(),
+    )

@@ -8,6 +8,8 @@ there are any, in mask (bytes), mask_kind, mask_height and mask_width as in
 from __future__ import annotations
 
 import os
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -44,8 +46,8 @@ def collect_parquet(
     import pyarrow.parquet as pq
 
     try:
-        with pq.ParquetFile(path, pre_buffer=False) as file:
-            return _collect(file, str(path), collector, masks, threads, progress)
+        with pq.ParquetFile(path, pre_buffer=False) as file, ExitStack() as stack:
+            return _collect(file, str(path), collector, masks, threads, progress, stack)
     except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
         text = " ".join(str(error).split())
         raise InputError(f"{path}: not a Parquet file that can be read: {text}") from None
@@ -70,6 +72,7 @@ def _collect(
     masks: bool,
     threads: int | None,
     progress: Progress | None,
+    stack: ExitStack,
 ) -> FileReport:
     box_columns, mask_columns = _columns(set(file.schema_arrow.names), source)
     if not masks and box_columns:
@@ -78,7 +81,10 @@ def _collect(
     total = file.metadata.num_rows
     problems: list[Problem] = []
     at = with_masks = 0
-    for batch in file.iter_batches(BATCH, columns=columns, use_threads=thread_count(threads) > 1):
+    adder = stack.enter_context(ThreadPoolExecutor(1)) if thread_count(threads) > 1 else None
+    added: Future[None] | None = None
+    # Arrow's own threads cost more than they save; one batch is added while the next is decoded.
+    for batch in file.iter_batches(BATCH, columns=columns, use_threads=False):
         image = _integers(batch, "image_id", source, at, np.int64)
         category = _integers(batch, "category_id", source, at, np.int64)
         score = np.ascontiguousarray(_numbers(batch, "score", source, at), dtype=np.float64)
@@ -91,11 +97,19 @@ def _collect(
                 replace(problem, row=at + (problem.row or 0))
                 for problem in value_problems(source, score, box)
             )
-        collector.add(image, category, score, box, None if shapes is None else shapes.columns)
+        if added is not None:
+            added.result()
+        rows = (image, category, score, box, None if shapes is None else shapes.columns)
+        if adder is None:
+            collector.add(*rows)
+        else:
+            added = adder.submit(collector.add, *rows)
         with_masks += 0 if shapes is None else int((shapes.kind != NONE).sum())
         at += len(score)
         if progress is not None:
             progress(at, total)
+    if added is not None:
+        added.result()
     if at != total:
         raise InputError(f"{source}: it has {at:,} rows, but says {total:,}")
     return FileReport(problems, total, with_masks, 0 if box_columns else total)

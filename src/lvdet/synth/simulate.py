@@ -13,7 +13,8 @@ small boxes, it holds for the boxes and nearly for the masks.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,44 @@ from lvdet.tables.ground_truth import GroundTruth
 _OBJECTS = {"lvis": 12.4, "coco": 7.3}
 #: Images worked on at a time, which bounds the memory.
 _CHUNK = 512
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What `simulate` is asked for."""
+
+    images: int = 500
+    classes: int = 120
+    objects_per_image: float | None = None
+    dets_per_image: int | None = 300
+    candidates_per_image: int | None = None
+    bias: float = 0.0
+    localisation: float = 0.6
+    masks: bool = False
+    style: str = "lvis"
+    decimals: tuple[int, int] = (2, 5)
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("images", "classes", "dets_per_image", "candidates_per_image"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise InputError(f"{name} is {value}, expected at least 1")
+        if not np.isfinite(self.bias):
+            raise InputError(f"bias is {self.bias}, expected a finite number")
+        if self.objects_per_image is not None and not 0 < self.objects_per_image < np.inf:
+            raise InputError(f"objects_per_image is {self.objects_per_image}, expected more than 0")
+        if self.seed < 0:
+            raise InputError(f"seed is {self.seed}, expected 0 or more")
+        if not 0 <= self.localisation <= 1:
+            raise InputError(f"localisation is {self.localisation}, expected a number from 0 to 1")
+        if self.style not in _OBJECTS:
+            raise InputError(f"style is {self.style!r}, expected 'lvis' or 'coco'")
+
+    @property
+    def lattice(self) -> Lattice:
+        """The grid of the boxes: whole pixels where there are masks."""
+        return Lattice(1, 1) if self.masks else Lattice(10 ** self.decimals[0], 0)
 
 
 def simulate(
@@ -68,39 +107,59 @@ def simulate(
     and candidates stay as they are (fillers excepted), only scores or the cut change.
     Detections come grouped by image, by falling score before rounding.
     """
-    _check(
+    settings = Settings(
         images,
         classes,
+        objects_per_image,
         dets_per_image,
         candidates_per_image,
-        localisation,
-        style,
         bias,
-        objects_per_image,
+        localisation,
+        masks,
+        style,
+        decimals,
         seed,
     )
-    lattice = Lattice(1, 1) if masks else Lattice(10 ** decimals[0], 0)
+    truth, parts = _simulated(settings)
+    return truth, _table(truth, joined(list(parts)), settings.lattice, masks)
+
+
+def simulate_in_parts(settings: Settings) -> tuple[GroundTruth, Iterator[Detections]]:
+    """The same, with the detections in tables of some images each, which are made as they are
+    asked for: for results that do not fit memory."""
+    truth, parts = _simulated(settings)
+    return truth, (_table(truth, part, settings.lattice, settings.masks) for part in parts)
+
+
+def _simulated(settings: Settings) -> tuple[GroundTruth, Iterator[Candidates]]:
+    seed, lattice, style = settings.seed, settings.lattice, settings.style
+    objects = settings.objects_per_image
     truth, rarity = annotate(
         np.random.default_rng([seed, 0]),
-        images,
-        classes,
-        objects_per_image=_OBJECTS[style] if objects_per_image is None else objects_per_image,
+        settings.images,
+        settings.classes,
+        objects_per_image=_OBJECTS[style] if objects is None else objects,
         federated=style == "lvis",
-        masks=masks,
+        masks=settings.masks,
         lattice=lattice,
     )
-    detector = Detector(np.random.default_rng([seed, 1]), truth, rarity, lattice, localisation)
+    detector = Detector(
+        np.random.default_rng([seed, 1]), truth, rarity, lattice, settings.localisation
+    )
+    return truth, _found(settings, detector, rarity)
+
+
+def _found(settings: Settings, detector: Detector, rarity: Floats) -> Iterator[Candidates]:
+    """What the detector keeps, of some images at a time."""
     # The classes' expected frequencies fall as (1 + 12 * rarity) ** -3.
-    push = bias * np.log1p(12 * rarity) / np.log(13)
-    parts = []
-    for chunk, first in enumerate(range(0, images, _CHUNK)):
-        rng = np.random.default_rng([seed, 2, chunk])
-        rows = np.arange(first, min(first + _CHUNK, images))
-        every = detector.look(rng, rows, candidates_per_image, dets_per_image)
+    push = settings.bias * np.log1p(12 * rarity) / np.log(13)
+    for chunk, first in enumerate(range(0, settings.images, _CHUNK)):
+        rng = np.random.default_rng([settings.seed, 2, chunk])
+        rows = np.arange(first, min(first + _CHUNK, settings.images))
+        every = detector.look(rng, rows, settings.candidates_per_image, settings.dets_per_image)
         score = _pushed(every.score, push[every.category])
-        order = _best(every.image, score, dets_per_image)
-        parts.append(replace(every.take(order), score=np.round(score[order], decimals[1])))
-    return truth, _table(truth, joined(parts), lattice, masks)
+        order = _best(every.image, score, settings.dets_per_image)
+        yield replace(every.take(order), score=np.round(score[order], settings.decimals[1]))
 
 
 def _best(image: NDArray[np.int32], score: Floats, number: int | None) -> Ints:
@@ -139,30 +198,3 @@ def _table(truth: GroundTruth, found: Candidates, lattice: Lattice, masks: bool)
         shapes,
         source="simulated detections",
     )
-
-
-def _check(
-    images: int,
-    classes: int,
-    dets_per_image: int | None,
-    candidates_per_image: int | None,
-    localisation: float,
-    style: str,
-    bias: float,
-    objects_per_image: float | None,
-    seed: int,
-) -> None:
-    counts = {"images": images, "classes": classes, "dets_per_image": dets_per_image}
-    for name, value in (counts | {"candidates_per_image": candidates_per_image}).items():
-        if value is not None and value < 1:
-            raise InputError(f"{name} is {value}, expected at least 1")
-    if not np.isfinite(bias):
-        raise InputError(f"bias is {bias}, expected a finite number")
-    if objects_per_image is not None and not 0 < objects_per_image < np.inf:
-        raise InputError(f"objects_per_image is {objects_per_image}, expected more than 0")
-    if seed < 0:
-        raise InputError(f"seed is {seed}, expected 0 or more")
-    if not 0 <= localisation <= 1:
-        raise InputError(f"localisation is {localisation}, expected a number from 0 to 1")
-    if style not in _OBJECTS:
-        raise InputError(f"style is {style!r}, expected 'lvis' or 'coco'")
