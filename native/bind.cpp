@@ -203,8 +203,12 @@ Collector* make_collector(In<std::int64_t> image_ids, In<std::int64_t> category_
                           int threads) {
     std::vector<Cap> limits;
     for (const auto& [by_image, limit, part, parts, others] : caps)
-        limits.push_back(
-            {by_image, limit, {part.data(), part.data() + part.size()}, parts, others});
+        limits.push_back({by_image,
+                          limit,
+                          {part.data(), part.data() + part.size()},
+                          parts,
+                          others,
+                          Floors(static_cast<std::size_t>(limit))});
     auto* collector = new Collector(
         std::move(limits),
         cells ? cells_of(*cells, image_ids.size(), category_ids.size()) : VerifiedCells(), room,
@@ -245,10 +249,10 @@ void collect_rows(Collector& collector, In<std::int64_t> image_id, In<std::int64
 }
 
 // All that was collected, and the collector is empty.
-nb::dict collected(Collector& collector, bool prune) {
-    if (prune) {
+nb::dict collected(Collector& collector, bool exact) {
+    if (exact) {
         nb::gil_scoped_release release;
-        collector.prune();
+        collector.keep_best();
     }
     nb::dict out;
     const std::size_t details = collector.box.size() / 4;
@@ -423,46 +427,30 @@ nb::tuple number_row_pairs(In<std::int32_t> a, std::size_t a_count, In<std::int3
     return nb::make_tuple(out, count);
 }
 
-// An uninitialised column from malloc. NumPy asks the system for huge pages for large arrays;
-// on virtual machines the clearing of those was measured to cost more than all of decoding.
-Out<std::int32_t> empty_rows(std::size_t rows) {
-    Column<std::int32_t> column;
-    column.extend(rows);
-    return take(column);
-}
-Out<double> empty_column(std::size_t rows, std::size_t width) {
-    Column<double> column;
-    column.extend(rows * width);
-    return width == 1 ? take(column) : take(column, width);
-}
-
-// Puts four columns together as boxes; true if all of them and the scores are usable.
-bool fill_boxes(In<double> x, In<double> y, In<double> w, In<double> h, In<double> score,
-                InOut<double> box) {
-    nb::gil_scoped_release release;
+// Boxes from their four columns, and whether they and the scores can be used.
+nb::tuple join_boxes(In<double> x, In<double> y, In<double> w, In<double> h, In<double> score) {
+    Column<double> boxes;
     bool usable = true;
-    double* to = box.data();
-    for (std::size_t i = 0; i < x.size(); ++i, to += 4) {
-        to[0] = x.data()[i], to[1] = y.data()[i], to[2] = w.data()[i], to[3] = h.data()[i];
-        usable &= is_usable(score.data()[i], to);
+    {
+        nb::gil_scoped_release release;
+        double* box = boxes.extend(4 * score.size());
+        for (std::size_t i = 0; i < score.size(); ++i, box += 4) {
+            box[0] = x.data()[i], box[1] = y.data()[i], box[2] = w.data()[i], box[3] = h.data()[i];
+            usable &= is_usable(score.data()[i], box);
+        }
     }
-    return usable;
+    return nb::make_tuple(take(boxes, 4), usable);
 }
 
 // Distinct ids by first appearance, and the place of each row's id among them.
-Out<std::int64_t> encode_ids_into(In<std::int64_t> ids, InOut<std::int32_t> rows) {
+nb::tuple encode_ids(In<std::int64_t> ids) {
     IdIndex index;
+    auto rows = empty<std::int32_t>({ids.size()});
     {
         nb::gil_scoped_release release;
         for (std::size_t i = 0; i < ids.size(); ++i) rows.data()[i] = index[ids.data()[i]];
     }
-    return take_ids(index.ids());
-}
-
-nb::tuple encode_ids(In<std::int64_t> ids) {
-    auto rows = empty<std::int32_t>({ids.size()});
-    auto distinct = encode_ids_into(ids, InOut<std::int32_t>(rows));
-    return nb::make_tuple(distinct, rows);
+    return nb::make_tuple(take_ids(index.ids()), rows);
 }
 
 // The first row with a score or box that is not finite, or a negative size; -1 if all are good.
@@ -581,9 +569,10 @@ NB_MODULE(_native, m) {
              "caps"_a, "cells"_a.none(), "room"_a, "mask_bytes"_a, "folder"_a, "threads"_a)
         .def("read_json", &collect_json, "descriptor"_a, "masks"_a, "threads"_a, "chunk"_a,
              "control"_a.none())
+        .def("expect", &Collector::expect, "rows"_a)
         .def("add", &collect_rows, "image_id"_a.noconvert(), "category_id"_a.noconvert(),
              "score"_a.noconvert(), "box"_a.noconvert(), "masks"_a.none())
-        .def("collected", &collected, "prune"_a);
+        .def("collected", &collected, "exact"_a);
     m.def("read_annotations_json", &read_annotations_json, "descriptor"_a, "masks"_a, "threads"_a,
           "chunk"_a, "control"_a.none());
     m.def("detections_json", &detections_json, "image"_a.noconvert(), "category"_a.noconvert(),
@@ -605,11 +594,8 @@ NB_MODULE(_native, m) {
     m.def("order_by_falling_score", &order_by_falling_score, "score"_a.noconvert());
     m.def("number_pairs", &number_row_pairs, "a"_a.noconvert(), "a_count"_a, "b"_a.noconvert(),
           "b_count"_a);
-    m.def("empty_rows", &empty_rows, "rows"_a);
-    m.def("empty_column", &empty_column, "rows"_a, "width"_a);
-    m.def("fill_boxes", &fill_boxes, "x"_a.noconvert(), "y"_a.noconvert(), "w"_a.noconvert(),
-          "h"_a.noconvert(), "score"_a.noconvert(), "box"_a.noconvert());
-    m.def("encode_ids_into", &encode_ids_into, "ids"_a.noconvert(), "rows"_a.noconvert());
+    m.def("join_boxes", &join_boxes, "x"_a.noconvert(), "y"_a.noconvert(), "w"_a.noconvert(),
+          "h"_a.noconvert(), "score"_a.noconvert());
     m.def("encode_ids", &encode_ids, "ids"_a.noconvert());
     m.def("first_bad_row", &first_bad_row, "score"_a.noconvert(), "box"_a.noconvert(), "threads"_a);
     m.def("match", &match_detections, "gt_image"_a.noconvert(), "gt_category"_a.noconvert(),

@@ -1,6 +1,8 @@
 #include "collect.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
 #include <limits>
 #include <stdexcept>
 
@@ -11,7 +13,6 @@ namespace lvdet {
 namespace {
 
 constexpr auto kMostRows = static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max());
-constexpr double kNothing = -std::numeric_limits<double>::infinity();
 
 template <class T>
 void filter(Column<T>& column, const std::vector<std::uint8_t>& keep, std::size_t width = 1) {
@@ -26,6 +27,22 @@ void filter(Column<T>& column, const std::vector<std::uint8_t>& keep, std::size_
 }
 
 }  // namespace
+
+void Floors::add(std::size_t group, double score) {
+    if (limit_ == 0) return;
+    auto rounded = static_cast<float>(score);
+    if (double{rounded} > score) rounded = std::nextafter(rounded, -kInfinity);
+    std::vector<float>& best = best_[group];
+    const std::size_t most = limit_ + limit_ / 2 + 8;
+    if (best.size() == best.capacity())
+        best.reserve(std::min(most, std::max<std::size_t>(2 * best.size(), 16)));
+    best.push_back(rounded);
+    if (best.size() < most) return;
+    const auto last = best.begin() + static_cast<std::ptrdiff_t>(limit_ - 1);
+    std::nth_element(best.begin(), last, best.end(), std::greater<>());
+    floor_[group] = *last;
+    best.resize(limit_);
+}
 
 void Collector::expect(std::size_t rows) {
     rows += score.size();
@@ -46,7 +63,7 @@ void Collector::add(const NewRows& block) {
         add_wanted(block);
     total += static_cast<std::int64_t>(block.rows);
     if (!caps_.empty() && score.size() >= room_) {
-        prune();
+        drop_passed();
         room_ = std::max(room_, score.size() + score.size() * 2 / 5);
     }
 }
@@ -56,9 +73,8 @@ void Collector::count(const NewRows& block) {
     first_of_image.resize(image_ids.size(), -1);
     per_category.resize(category_ids.size(), 0);
     for (Cap& cap : caps_)
-        cap.floor.resize(cap.by_image ? image_ids.size() * static_cast<std::size_t>(cap.parts)
-                                      : category_ids.size(),
-                         kNothing);
+        cap.floors.resize(cap.by_image ? image_ids.size() * static_cast<std::size_t>(cap.parts)
+                                       : category_ids.size());
     for (std::size_t i = 0; i < block.rows; ++i) {
         const auto at = static_cast<std::size_t>(block.image[i]);
         if (per_image[at]++ == 0) first_of_image[at] = total + static_cast<std::int64_t>(i);
@@ -86,11 +102,14 @@ void Collector::add_wanted(const NewRows& block) {
     std::size_t kept = 0;
     for (std::size_t i = 0; i < block.rows; ++i) {
         const std::int32_t at = block.image[i], of = block.category[i];
-        const bool wanted =
-            caps_.empty() || std::any_of(caps_.begin(), caps_.end(), [&](const Cap& cap) {
-                const std::int64_t group = cap.group(at, of);
-                return group >= 0 && block.score[i] > cap.floor[static_cast<std::size_t>(group)];
-            });
+        bool wanted = caps_.empty();
+        for (Cap& cap : caps_) {
+            const std::int64_t group = cap.group(at, of);
+            if (group < 0 || !cap.floors.passes(static_cast<std::size_t>(group), block.score[i]))
+                continue;
+            cap.floors.add(static_cast<std::size_t>(group), block.score[i]);
+            wanted = true;
+        }
         if (!wanted) continue;
         to_image[kept] = at;
         to_category[kept] = of;
@@ -111,30 +130,33 @@ void Collector::add_wanted(const NewRows& block) {
     score.shrink(before + kept);
 }
 
-// Marks the rows that are among the best of their group, and learns what later ones have to
-// exceed.
-void Collector::mark_best(Cap& cap, std::vector<std::uint8_t>& keep) {
+// Drops the rows that so many better ones have followed that no group keeps them.
+void Collector::drop_passed() {
+    std::vector<std::uint8_t> keep(score.size(), 0);
+    for (std::size_t i = 0; i < keep.size(); ++i)
+        for (const Cap& cap : caps_) {
+            const std::int64_t group = cap.group(image.data()[i], category.data()[i]);
+            keep[i] |=
+                group >= 0 && cap.floors.may_stay(static_cast<std::size_t>(group), score.data()[i]);
+        }
+    filter_rows(keep);
+}
+
+void Collector::keep_best() {
+    if (caps_.empty()) return;
     const std::size_t rows = score.size();
+    std::vector<std::uint8_t> keep(rows, 0), best(rows);
     std::vector<std::int32_t> group(rows);
-    std::vector<std::uint8_t> best(rows);
-    for (std::size_t i = 0; i < rows; ++i) {
-        const std::int64_t number = cap.group(image.data()[i], category.data()[i]);
-        group[i] = static_cast<std::int32_t>(number);
-        best[i] = number >= 0;
+    for (const Cap& cap : caps_) {
+        for (std::size_t i = 0; i < rows; ++i) {
+            group[i] = static_cast<std::int32_t>(cap.group(image.data()[i], category.data()[i]));
+            best[i] = group[i] >= 0;
+        }
+        keep_top(group.data(), cap.floors.groups(), score.data(), rows, cap.limit, best.data(),
+                 threads_);
+        for (std::size_t i = 0; i < rows; ++i) keep[i] |= best[i];
     }
-    const std::size_t groups = cap.floor.size();
-    keep_top(group.data(), groups, score.data(), rows, cap.limit, best.data(), threads_);
-    std::vector<std::int64_t> members(groups, 0);
-    std::vector<double> lowest(groups, std::numeric_limits<double>::infinity());
-    for (std::size_t i = 0; i < rows; ++i) {
-        if (!best[i]) continue;
-        keep[i] = 1;
-        const auto g = static_cast<std::size_t>(group[i]);
-        ++members[g];
-        lowest[g] = std::min(lowest[g], score.data()[i]);
-    }
-    for (std::size_t g = 0; g < groups; ++g)
-        if (members[g] >= cap.limit) cap.floor[g] = lowest[g];
+    filter_rows(keep);
 }
 
 void Collector::filter_details(const std::vector<std::uint8_t>& keep) {
@@ -145,10 +167,7 @@ void Collector::filter_details(const std::vector<std::uint8_t>& keep) {
     masks.filter(keep.data());
 }
 
-void Collector::prune() {
-    if (caps_.empty()) return;
-    std::vector<std::uint8_t> keep(score.size(), 0);
-    for (Cap& cap : caps_) mark_best(cap, keep);
+void Collector::filter_rows(const std::vector<std::uint8_t>& keep) {
     if (everywhere())
         filter_details(keep);
     else {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -11,15 +12,38 @@
 
 namespace lvdet {
 
+// What a row of each group has to exceed to be among the best `limit` of it, as far as is known:
+// never more than it really has to. Scores are held as floats rounded down.
+class Floors {
+   public:
+    explicit Floors(std::size_t limit) : limit_(limit) {}
+    void resize(std::size_t groups) {
+        floor_.resize(groups, limit_ ? -kInfinity : kInfinity);
+        best_.resize(groups);
+    }
+    std::size_t groups() const { return floor_.size(); }
+    bool passes(std::size_t group, double score) const { return score > double{floor_[group]}; }
+    // The row could still be among the best: it passed, and none that came later can have
+    // pushed it out.
+    bool may_stay(std::size_t group, double score) const { return score >= double{floor_[group]}; }
+    void add(std::size_t group, double score);
+
+   private:
+    static constexpr float kInfinity = std::numeric_limits<float>::infinity();
+    std::size_t limit_;
+    std::vector<float> floor_;
+    std::vector<std::vector<float>> best_;  // of each group, up to half as many again as `limit`
+};
+
 // A limit on the rows of each group. Rows that can no longer be among the best of theirs are
 // dropped while others are still being read.
 struct Cap {
     bool by_image;  // groups are parts of an image; else classes
     std::int64_t limit;
     std::vector<std::int32_t> part;  // [classes known beforehand] the part, -1 for none
-    std::int32_t parts = 1;          // of an image
-    std::int32_t others = 0;         // the part of classes not known beforehand, -1 for none
-    std::vector<double> floor = {};  // [groups] what a row has to exceed
+    std::int32_t parts;              // of an image
+    std::int32_t others;             // the part of classes not known beforehand, -1 for none
+    Floors floors;
 
     std::int64_t group(std::int32_t image, std::int32_t category) const {
         const auto c = static_cast<std::size_t>(category);
@@ -67,8 +91,8 @@ class Collector {
         : caps_(std::move(caps)), cells_(std::move(cells)), room_(room), threads_(threads) {}
 
     void add(const NewRows& block);
-    // Drops all that is not among the best of a group, where there are caps.
-    void prune();
+    // Keeps exactly the best of each group, where there are caps.
+    void keep_best();
     // Says how many rows are expected, so that room for them is taken at once.
     void expect(std::size_t rows);
 
@@ -91,12 +115,13 @@ class Collector {
     void add_all(const NewRows& block);
     void add_wanted(const NewRows& block);
     void count(const NewRows& block);
+    void drop_passed();
+    void filter_rows(const std::vector<std::uint8_t>& keep);
     void filter_details(const std::vector<std::uint8_t>& keep);
-    void mark_best(Cap& cap, std::vector<std::uint8_t>& keep);
 
     std::vector<Cap> caps_;
     VerifiedCells cells_;
-    std::size_t room_;  // rows held before the next pruning
+    std::size_t room_;  // rows held before those that were passed by others are dropped
     int threads_;
 };
 

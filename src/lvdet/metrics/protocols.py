@@ -28,6 +28,8 @@ PROTOCOLS = ("old", "fixed", "pool")
 LVIS_PER_IMAGE = 300
 COCO_PER_IMAGE_CLASS = 100
 FIXED_PER_CLASS = 10_000
+#: COCO's recalls are at these limits an image and class.
+COCO_RECALLS = (1, 10, 100)
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,10 @@ def evaluate(
 
     def needs(gt: GroundTruth) -> list[Need]:
         selected = select(gt, classes, resolve_groups(gt.categories, groups))
-        return [Need(item.budgets[0], selected) for item in choose(gt)]
+        needed: list[Budget] = [item.budgets[0] for item in choose(gt)]
+        if not gt.federated and any(item.name == "old" for item in choose(gt)):
+            needed.append(PerImageClass(max(COCO_RECALLS)))
+        return [Need(budget, selected) for budget in needed]
 
     pair = load_pair(
         gt, detections, needs, iou=iou, exact_lvis=exact_lvis, threads=threads, watch=watch
@@ -217,7 +222,7 @@ class _Runner:
     def coco_recalls(self) -> dict[str, float]:
         """AR1, AR10 and AR100, each with its own limit an image and class."""
         values = {}
-        for limit in (1, 10, 100):
+        for limit in COCO_RECALLS:
             curves = self._curves(self._kept((PerImageClass(limit),)))
             values[f"AR{limit}"] = self._summary(AR[:1], curves)["AR"]
         return values

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from lvdet import _native
-from lvdet.errors import InputError
+from lvdet.errors import InputError, LvdetError
 from lvdet.read.collect import (
     Cap,
     FileReport,
@@ -194,13 +194,16 @@ def _add_file(
     progress: Progress | None,
 ) -> FileReport:
     ending = path.suffix.lower()
-    if ending in (".parquet", ".pq"):
-        from lvdet.read.parquet import collect_parquet
+    try:
+        if ending in (".parquet", ".pq"):
+            from lvdet.read.parquet import collect_parquet
 
-        return collect_parquet(path, collector, masks=masks, threads=threads, progress=progress)
-    if ending == ".npz":
-        return add_table(load_npz(path), collector)
-    return collect_json(path, collector, masks=masks, threads=threads, progress=progress)
+            return collect_parquet(path, collector, masks=masks, threads=threads, progress=progress)
+        if ending == ".npz":
+            return add_table(load_npz(path), collector)
+        return collect_json(path, collector, masks=masks, threads=threads, progress=progress)
+    except RuntimeError as error:  # what the collector cannot hold
+        raise LvdetError(f"{path}: {error}") from None
 
 
 def _require_all_or_no_masks(paths: list[Path], reports: list[FileReport]) -> None:

@@ -29,6 +29,8 @@ from lvdet.threads import thread_count
 
 #: Rows of a row group when writing, and decoded at a time when reading.
 BATCH = 1 << 18
+#: Rows for which room is taken at once on a file's word.
+_EXPECTED = 1 << 24
 _BOX = ("x", "y", "w", "h")
 _MASK = ("mask", "mask_kind", "mask_height", "mask_width")
 
@@ -48,6 +50,8 @@ def collect_parquet(
     try:
         with pq.ParquetFile(path, pre_buffer=False) as file, ExitStack() as stack:
             return _collect(file, str(path), collector, masks, threads, progress, stack)
+    except MemoryError:  # Arrow's own is one of its errors too
+        raise
     except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
         text = " ".join(str(error).split())
         raise InputError(f"{path}: not a Parquet file that can be read: {text}") from None
@@ -80,6 +84,9 @@ def _collect(
     columns = ["image_id", "category_id", "score", *box_columns, *mask_columns]
     total = file.metadata.num_rows
     problems: list[Problem] = []
+    if total < 0:
+        raise InputError(f"{source}: not a Parquet file that can be read: a negative size")
+    collector.expect(min(total, _EXPECTED))
     at = with_masks = 0
     adder = stack.enter_context(ThreadPoolExecutor(1)) if thread_count(threads) > 1 else None
     added: Future[None] | None = None
@@ -178,8 +185,8 @@ def _boxes(
             np.ascontiguousarray(_numbers(batch, name, source, at), dtype=np.float64)
             for name in columns
         )
-        box = _native.empty_column(len(score), 4)
-        return box, _native.fill_boxes(x, y, w, h, score, box)
+        box, usable = _native.join_boxes(x, y, w, h, score)
+        return box, usable
     return box, _native.first_bad_row(score, box, 1) < 0
 
 
