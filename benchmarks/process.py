@@ -38,6 +38,7 @@ class Sample:
     peak_mib: float
     failure: str | None
     line: dict[str, Any] = field(default_factory=dict)
+    bytes: int = 0  # of the files read
 
     @property
     def metrics(self) -> dict[str, float | None]:

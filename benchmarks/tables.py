@@ -40,7 +40,12 @@ def workload_text(title: str, samples: Samples) -> str:
 def targets_text(outcomes: Sequence[tuple[Target, float | None]]) -> str:
     lines = ["\ntargets"]
     for target, reached in outcomes:
-        aim = f"{target.workload}: {SUBJECT}'s {target.quantity} ≤ {target.share:.3f} of {BASELINE}"
+        most = (
+            f"{target.mib:,.0f} MiB"
+            if target.share is None
+            else f"{target.share:.3f} of {BASELINE}"
+        )
+        aim = f"{target.workload}: {SUBJECT}'s {target.quantity} ≤ {most}"
         lines.append(f"  {_verdict(target, reached):<12} {aim}{_reached_text(reached)}")
     return "\n".join(lines)
 
@@ -101,7 +106,7 @@ def _agreement_text(agreement: Agreement) -> str:
 def _verdict(target: Target, reached: float | None) -> str:
     if reached is None:
         return "not measured"
-    return "met" if reached <= target.share else "NOT MET"
+    return "met" if reached <= target.most else "NOT MET"
 
 
 def _reached_text(reached: float | None) -> str:

@@ -41,17 +41,27 @@ class Agreement:
 
 @dataclass(frozen=True)
 class Target:
-    """A share of the baseline's wall time or peak memory that lvdet is to stay under."""
+    """What lvdet is to stay under: a share of the baseline's wall time, peak memory, or seconds a
+    byte (of lvdet from start to end, of the baseline for reading alone); or, without a share, a
+    number of MiB at the peak."""
 
     workload: str
     quantity: str
-    share: float
+    share: float | None
+    mib: float = 0.0
+
+    @property
+    def most(self) -> float:
+        return self.mib if self.share is None else self.share
 
 
 TARGETS = (
     Target("lvis-bbox", "wall", 1 / 3),
     Target("lvis-bbox", "peak", 1 / 2),
     Target("lvis-bbox-parquet", "wall", 1 / 5),
+    Target("lvis-bbox-tables", "wall", 1),
+    Target("lvis-bbox-99m", "seconds a byte", 1 / 3),
+    Target("lvis-bbox-99m", "peak", None, mib=1.5e9 / (1 << 20)),
     Target("lvis-segm", "wall", 1 / 2),
 )
 
@@ -72,10 +82,16 @@ def ratio(samples: Samples, tool: str, quantity: str = "wall") -> float | None:
     if tool not in ended or BASELINE not in ended:
         return None
     own = [_quantity(run, quantity) for run in ended[tool]]
-    base = [_quantity(run, quantity) for run in ended[BASELINE]]
+    base = [_quantity(run, quantity, reading=True) for run in ended[BASELINE]]
     if len(own) != len(base):
         return median(own) / median(base)
     return median(a / b for a, b in zip(own, base, strict=True))
+
+
+def highest(samples: Samples, tool: str, quantity: str) -> float | None:
+    """The highest of the tool's runs."""
+    ended = completed(samples)
+    return max(_quantity(run, quantity) for run in ended[tool]) if tool in ended else None
 
 
 def agreements(samples: Samples) -> list[Agreement]:
@@ -104,5 +120,7 @@ def _difference(a: float | None, b: float | None) -> float:
     return abs(a - b)
 
 
-def _quantity(run: Sample, name: str) -> float:
+def _quantity(run: Sample, name: str, *, reading: bool = False) -> float:
+    if name == "seconds a byte":
+        return (run.seconds("read") if reading else run.wall) / run.bytes
     return run.wall if name == "wall" else run.peak_mib

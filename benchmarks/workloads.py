@@ -43,7 +43,9 @@ class Workload:
     """A dataset, how it is evaluated and who evaluates it.
 
     `tools` run by default, `slow_tools` with --all or by name; `lvdet_reads` is the
-    kind of detections file lvdet gets, where the peers always get JSON.
+    kind of detections file lvdet gets, where the peers always get JSON, and `lvdet_does`
+    what it works out. `peers_read` is a smaller dataset for the peers, where theirs is
+    another; a dataset that is so `large` is made only by name or with --all, and removed.
     """
 
     name: str
@@ -51,6 +53,12 @@ class Workload:
     tools: tuple[str, ...]
     slow_tools: tuple[str, ...] = ()
     lvdet_reads: str = "json"
+    lvdet_does: str = "evaluate"
+    peers_read: Dataset | None = None
+    large: bool = False
+
+    def dataset_of(self, tool: str) -> Dataset:
+        return self.dataset if tool == "lvdet" else self.peers_read or self.dataset
 
     @property
     def iou(self) -> str:
@@ -60,10 +68,16 @@ class Workload:
         return f"detections.{self.lvdet_reads if tool == 'lvdet' else 'json'}"
 
     def tenth(self) -> Workload:
-        return dataclasses.replace(self, dataset=self.dataset.tenth())
+        peers = self.peers_read
+        return dataclasses.replace(
+            self,
+            dataset=self.dataset.tenth(),
+            peers_read=None if peers is None else peers.tenth(),
+        )
 
 
 LVIS_VAL = Dataset("lvis", images=19_809, classes=1_203, dets_per_image=300)
+LVIS_99M = dataclasses.replace(LVIS_VAL, dets_per_image=5_000)
 LVIS_MASKS = dataclasses.replace(LVIS_VAL, images=2_000, masks=True)
 COCO_VAL = Dataset("coco", images=5_000, classes=80, dets_per_image=100)
 FAST = ("lvdet", "hotcoco")
@@ -71,6 +85,8 @@ FAST = ("lvdet", "hotcoco")
 WORKLOADS = (
     Workload("lvis-bbox", LVIS_VAL, FAST, SLOW_LVIS),
     Workload("lvis-bbox-parquet", LVIS_VAL, FAST, lvdet_reads="parquet"),
+    Workload("lvis-bbox-tables", LVIS_VAL, FAST, lvdet_does="tables"),
+    Workload("lvis-bbox-99m", LVIS_99M, FAST, peers_read=LVIS_VAL, large=True),
     Workload("lvis-segm", LVIS_MASKS, FAST, SLOW_LVIS),
     Workload("coco-bbox", COCO_VAL, (*FAST, "pycocotools", "faster-coco-eval"), ("vernier",)),
     Workload("lvis-bbox-1k", dataclasses.replace(LVIS_VAL, images=1_000), (*FAST, *SLOW_LVIS)),
@@ -89,18 +105,26 @@ def dataset_folder(dataset: Dataset, cache: Path) -> Path:
 
 
 def make(dataset: Dataset, folder: Path) -> None:
-    """Write ground_truth.json, detections.json and, for boxes, detections.parquet."""
-    import lvdet
-    from lvdet.synth import simulate
+    """Write ground_truth.json, detections.json and, for boxes, detections.parquet.
 
-    gt, dt = simulate(**dataclasses.asdict(dataset))
+    Detections of more than a few million rows are written as they are made, as JSON only.
+    """
+    import lvdet
+    from lvdet.read.detections_json import write_json
+    from lvdet.synth.simulate import Settings, simulate, simulate_in_parts
+
     unfinished = folder.with_name(folder.name + ".part")
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir(parents=True)
+    if dataset.images * dataset.dets_per_image > 10_000_000:
+        gt, parts = simulate_in_parts(Settings(**dataclasses.asdict(dataset)))
+        write_json(parts, unfinished / "detections.json", lines=False)
+    else:
+        gt, dt = simulate(**dataclasses.asdict(dataset))
+        lvdet.write_detections(dt, unfinished / "detections.json")
+        if not dataset.masks:
+            lvdet.write_detections(dt, unfinished / "detections.parquet")
     lvdet.write_ground_truth(gt, unfinished / "ground_truth.json")
-    lvdet.write_detections(dt, unfinished / "detections.json")
-    if not dataset.masks:
-        lvdet.write_detections(dt, unfinished / "detections.parquet")
     unfinished.rename(folder)
 
 

@@ -33,6 +33,7 @@ class Job:
     detections: str
     iou: str
     format: str
+    do: str = "evaluate"
     seconds: dict[str, float] = field(default_factory=dict)
     extra: dict[str, Any] = field(default_factory=dict)
 
@@ -42,10 +43,10 @@ class Job:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Time the block as one of the phases of the report."""
+        """Time the block as one of the phases of the report, or as more of it."""
         start = time.perf_counter()
         yield
-        self.seconds[name] = time.perf_counter() - start
+        self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
 
 
 def defined(value: float | None) -> float | None:
@@ -63,7 +64,7 @@ def main(tool: str, module: str, run: Runner) -> None:
     """
     arguments = _parser(tool).parse_args()
     stdout = _divert_stdout()
-    job = Job(arguments.gt, arguments.dt, arguments.iou, arguments.format)
+    job = Job(arguments.gt, arguments.dt, arguments.iou, arguments.format, arguments.do)
     with job.phase("import"):
         library = importlib.import_module(module)
     line: dict[str, Any] = {"tool": tool, "version": _version(tool, library)}
@@ -83,6 +84,9 @@ def _parser(tool: str) -> argparse.ArgumentParser:
     parser.add_argument("dt", metavar="DT", nargs="?", default="", help="results file")
     parser.add_argument("--iou", choices=["bbox", "segm"], default="bbox")
     parser.add_argument("--format", choices=["lvis", "coco"], default="lvis")
+    parser.add_argument(
+        "--do", choices=["evaluate", "tables"], default="evaluate", help="what lvdet works out"
+    )
     parser.add_argument("--version", action="store_true", help="only import, and say the version")
     return parser
 
