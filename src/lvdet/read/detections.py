@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from lvdet import _native
 from lvdet.errors import InputError
 from lvdet.read.detections_json import load_json, write_json
 from lvdet.read.files import Progress, expand
@@ -17,12 +18,14 @@ from lvdet.read.records import from_columns, from_records, load_npz
 from lvdet.tables.detections import Detections
 from lvdet.tables.masks import Masks
 from lvdet.tables.values import Problem, require
+from lvdet.threads import thread_count
 
 
 def read_detections(
     source: str | os.PathLike[str] | Mapping[str, Any] | list[Any] | tuple[Any, ...] | Detections,
     *,
     masks: bool = True,
+    per_class: int | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Detections:
@@ -31,7 +34,51 @@ def read_detections(
     `source` is a file (JSON list, lines of JSON, either gzipped, Parquet, npz), a folder or
     pattern of such files, read in order of name; or a list of paths, a list of COCO result
     records, or a dict of arrays. With masks=False, masks are passed by where there are boxes.
+    With per_class, only the best so many rows of each class are kept: by falling score, earlier
+    rows first among equals; they stay in their order.
     """
+    detections, _ = read_counted(
+        source, masks=masks, per_class=per_class, threads=threads, progress=progress
+    )
+    return detections
+
+
+def read_counted(
+    source: str | os.PathLike[str] | Mapping[str, Any] | list[Any] | tuple[Any, ...] | Detections,
+    *,
+    masks: bool = True,
+    per_class: int | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> tuple[Detections, int]:
+    """The detections, and how many there were before `per_class` left the best."""
+    detections = _read_all(source, masks, threads, progress)
+    if per_class is None:
+        return detections, len(detections)
+    return _best_of_classes(detections, per_class, threads), len(detections)
+
+
+def _best_of_classes(detections: Detections, per_class: int, threads: int | None) -> Detections:
+    if isinstance(per_class, bool) or not isinstance(per_class, int) or per_class < 0:
+        raise InputError(f"the best {per_class} of a class, expected a whole number of 0 or more")
+    keep = np.ones(len(detections), dtype=np.uint8)
+    _native.keep_top(
+        detections.category,
+        len(detections.category_ids),
+        detections.score,
+        per_class,
+        keep,
+        thread_count(threads),
+    )
+    return detections if keep.all() else detections[keep.view(np.bool_)]
+
+
+def _read_all(
+    source: str | os.PathLike[str] | Mapping[str, Any] | list[Any] | tuple[Any, ...] | Detections,
+    masks: bool,
+    threads: int | None,
+    progress: Progress | None,
+) -> Detections:
     if isinstance(source, Detections):
         return source
     if isinstance(source, Mapping):
@@ -68,20 +115,24 @@ def load_detections(
 
 def write_detections(detections: Detections, path: str | os.PathLike[str]) -> None:
     """Writes JSON, lines of JSON (.jsonl, .ndjson) or Parquet, by the file's ending."""
-    ending = Path(path).suffix.lower()
-    if ending == ".json":
-        write_json(detections, path, lines=False)
-    elif ending in (".jsonl", ".ndjson"):
-        write_json(detections, path, lines=True)
-    elif ending == ".parquet":
+    ending = require_ending(path)
+    if ending == ".parquet":
         from lvdet.read.parquet import write_parquet
 
         write_parquet(detections, path)
     else:
+        write_json(detections, path, lines=ending != ".json")
+
+
+def require_ending(path: str | os.PathLike[str]) -> str:
+    """The ending of a file that `write_detections` can write."""
+    ending = Path(path).suffix.lower()
+    if ending not in (".json", ".jsonl", ".ndjson", ".parquet"):
         raise InputError(
             f"{os.fspath(path)}: unknown ending {ending!r}, expected .json, .jsonl, .ndjson or "
             ".parquet"
         )
+    return ending
 
 
 def _read_files(

@@ -69,29 +69,33 @@ def load_json(
     return detections, problems
 
 
+def json_rows(detections: Detections, begin: int, end: int, *, separator: str) -> bytes:
+    """Rows `begin` to `end` as JSON records, each followed by the separator."""
+    return _native.detections_json(
+        detections.image,
+        detections.category,
+        detections.image_ids,
+        detections.category_ids,
+        detections.score,
+        detections.box,
+        detections.boxes_given,
+        None if detections.masks is None else detections.masks.columns,
+        begin,
+        end,
+        separator,
+        thread_count(),
+    )
+
+
 def write_json(detections: Detections, path: str | os.PathLike[str], *, lines: bool) -> None:
     """Writes a JSON list, or one record a line."""
-    masks = None if detections.masks is None else detections.masks.columns
     total = len(detections)
     with write_whole(path) as file:
         if not lines:
             file.write(b"[")
         for begin in range(0, total, BLOCK):
             end = min(begin + BLOCK, total)
-            text = _native.detections_json(
-                detections.image,
-                detections.category,
-                detections.image_ids,
-                detections.category_ids,
-                detections.score,
-                detections.box,
-                detections.boxes_given,
-                masks,
-                begin,
-                end,
-                "\n" if lines else ",",
-                thread_count(),
-            )
+            text = json_rows(detections, begin, end, separator="\n" if lines else ",")
             file.write(text if lines or end < total else text[:-1])
         if not lines:
             file.write(b"]\n")
