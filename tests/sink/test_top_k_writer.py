@@ -350,3 +350,11 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
         assert journal_of(file).is_dir()
     assert (tmp_path / "out.json").is_symlink()
     assert len(records_of(file)) == 1
+
+
+def test_what_cannot_enter_is_not_written(tmp_path: Path) -> None:
+    with lvdet.TopKWriter(tmp_path / "out.json", per_class=3) as sink:
+        for image_id in range(20):
+            sink.add(image_id, BOX * 5, [0.5, 0.5, 0.25, 0.5, 0.5], [1] * 5)
+            assert sink.rows == 3
+    assert {row["image_id"] for row in records_of(tmp_path / "out.json")} == {0}
