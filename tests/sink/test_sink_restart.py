@@ -244,16 +244,20 @@ def add_and_close(sink: lvdet.TopKWriter) -> None:
 def test_a_full_disk(
     fail: Callable[[pytest.MonkeyPatch], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One clear error, and with more room it goes on."""
+    """One clear error, and with more room it goes on. A loop that passes over the error does not
+    end as if all were well."""
     target = tmp_path / "out.json"
     begun(target)
-    with small_journal(5, 300), lvdet.TopKWriter(target, per_class=3) as sink:
+    with small_journal(5, 300):
+        sink = lvdet.TopKWriter(target, per_class=3)
         with monkeypatch.context() as patch:
             fail(patch)
             with pytest.raises(lvdet.OutputError, match="cannot be written: No space left"):
                 add_and_close(sink)
-        with pytest.raises(lvdet.InputError, match="the sink is closed"):
-            sink.add(1000, BOX, [0.5], [1])
+    with pytest.raises(lvdet.InputError, match="the sink is closed"):
+        sink.add(1000, BOX, [0.5], [1])
+    with pytest.raises(lvdet.OutputError, match="is not written, as an error had ended the sink"):
+        sink.close()
     assert not target.exists()
     finish(target)
 
@@ -261,12 +265,12 @@ def test_a_full_disk(
 def test_an_interrupt_in_add(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is in memory may be half changed then; what is on disk is right."""
     target = tmp_path / "out.json"
-    with lvdet.TopKWriter(target, per_class=3) as sink:
-        add_all(sink, IMAGES[:4])
-        monkeypatch.setattr(sink._scores, "add", stop)
-        with pytest.raises(LoopError):
-            sink.add(IMAGES[4][0], *columns(IMAGES[4][1]))
-        with pytest.raises(lvdet.InputError, match="the sink is closed"):
-            sink.add(IMAGES[5][0], *columns(IMAGES[5][1]))
+    sink = lvdet.TopKWriter(target, per_class=3)
+    add_all(sink, IMAGES[:4])
+    monkeypatch.setattr(sink._scores, "add", stop)
+    with pytest.raises(LoopError):
+        sink.add(IMAGES[4][0], *columns(IMAGES[4][1]))
+    with pytest.raises(lvdet.InputError, match="the sink is closed"):
+        sink.add(IMAGES[5][0], *columns(IMAGES[5][1]))
     assert not target.exists()
     finish(target)

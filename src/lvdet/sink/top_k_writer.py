@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lvdet import _native
-from lvdet.errors import InputError
+from lvdet.errors import InputError, OutputError
 from lvdet.read.bitmaps import masks_from_bitmaps
 from lvdet.read.detections import read_detections, require_ending, write_detections
 from lvdet.read.detections_json import json_rows
@@ -73,6 +73,7 @@ class TopKWriter:
         self._ending = require_ending(path)
         self._target = Path(os.path.realpath(path))
         self._process = os.getpid()
+        self._ended = False
         self._journal = self._open(overwrite)
         self._journal.begin(
             {
@@ -134,8 +135,9 @@ class TopKWriter:
             kept = replace(kept, masks=_encoded(masks, len(table), np.flatnonzero(keep), source))
         if len(table):
             self._require_masks(masks is not None, source)
+        text = json_rows(kept, 0, len(kept), separator="\n")
         try:
-            self._journal.append(image, json_rows(kept, 0, len(kept), separator="\n"))
+            self._journal.append(image, text)
             self._scores.add(kept.category, kept.category_ids, kept.score)
             self._rows += len(kept)
             if self._rows > max(COMPACT_ROWS, GROWTH * self._scores.rows):
@@ -193,8 +195,13 @@ class TopKWriter:
 
     def close(self) -> None:
         """Writes the file, and removes the journal."""
-        if self._journal.released:
+        if self._ended:
             return
+        if self._journal.released:
+            raise OutputError(
+                f"{self._target}: is not written, as an error had ended the sink; a new TopKWriter "
+                "goes on with it"
+            )
         self._require_open()
         try:
             self._journal.sync()
@@ -205,6 +212,7 @@ class TopKWriter:
             self._journal.release()
             raise
         self._journal.finish(final, self._target)
+        self._ended = True
 
     def __enter__(self) -> TopKWriter:
         return self
@@ -220,6 +228,7 @@ class TopKWriter:
             self.close()
         else:
             self._journal.release()
+            self._ended = True
 
     def _require_open(self) -> None:
         if self._journal.released:

@@ -15,7 +15,7 @@ MANY = 64
 
 
 class TopScores:
-    """The best `limit` scores of each class: about 12 bytes a score, and no more of them."""
+    """The best `limit` scores of each class: 10 to 20 bytes a score, and no more of them."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -114,7 +114,7 @@ class _ClassScores:
         else:
             self._head += 1
             heappush(self._new, score)
-            if len(self._new) > self._limit // 8:
+            if len(self._new) > self._limit // 16:
                 self._sort(np.concatenate([self._best[self._head :], self._new]))
                 return
         self.threshold = min(self._new[0], float(self._best[self._head]))
