@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from lvdet.read.annotations import read_ground_truth, write_ground_truth
     from lvdet.read.check import check
     from lvdet.read.detections import read_detections, write_detections
+    from lvdet.sink.merge import merge_top_k
+    from lvdet.sink.top_k_writer import TopKWriter
     from lvdet.synth.simulate import simulate
     from lvdet.tables.categories import Categories
     from lvdet.tables.detections import Detections
@@ -44,9 +46,11 @@ __all__ = [
     "PerImage",
     "PerImageClass",
     "ProtocolResult",
+    "TopKWriter",
     "__version__",
     "check",
     "evaluate",
+    "merge_top_k",
     "read_detections",
     "read_ground_truth",
     "simulate",
@@ -68,8 +72,10 @@ _HOMES = {
     "PerImage": "lvdet.limit.budgets",
     "PerImageClass": "lvdet.limit.budgets",
     "ProtocolResult": "lvdet.metrics.result",
+    "TopKWriter": "lvdet.sink.top_k_writer",
     "check": "lvdet.read.check",
     "evaluate": "lvdet.metrics.protocols",
+    "merge_top_k": "lvdet.sink.merge",
     "read_detections": "lvdet.read.detections",
     "read_ground_truth": "lvdet.read.annotations",
     "simulate": "lvdet.synth.simulate",

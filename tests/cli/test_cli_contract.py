@@ -13,7 +13,7 @@ import lvdet
 from cli.run_lvdet import COMMAND, lvdet_call, lvdet_command
 from cli.small_set import pair, save
 
-VERBS = ["evaluate", "check", "demo"]
+VERBS = ["evaluate", "check", "convert", "demo"]
 
 
 def test_help() -> None:
@@ -64,6 +64,10 @@ def test_as_a_module() -> None:
         (["evaluate", "gt.json", "dt.json", "--threads", "two"], "--threads"),
         (["check"], "GT"),
         (["check", "gt.json", "dt.json", "more.json"], "more.json"),
+        (["convert", "dt.json"], "--output"),
+        (["convert", "-o", "out.json"], "DT"),
+        (["convert", "dt.json", "more.json", "-o", "out.json"], "more.json"),
+        (["convert", "dt.json", "-o", "out.json", "--top-k-per-class", "x"], "--top-k-per-class"),
         (["demo", "--images", "x"], "--images"),
     ],
 )

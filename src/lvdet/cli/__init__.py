@@ -9,7 +9,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from lvdet.cli import check, demo, evaluate
+from lvdet.cli import check, convert, demo, evaluate
 from lvdet.errors import InputError, LvdetError
 
 # No verb does linear algebra worth a second thread, and BLAS threads spin while they wait.
@@ -26,6 +26,7 @@ app = typer.Typer(
 )
 app.command("evaluate", epilog=evaluate.EXAMPLES)(evaluate.run)
 app.command("check", epilog=check.EXAMPLES)(check.run)
+app.command("convert", epilog=convert.EXAMPLES)(convert.run)
 app.command("demo", epilog=demo.EXAMPLES)(demo.run)
 
 

@@ -64,16 +64,33 @@ def read_detections(
     `source` is a file (JSON list, lines of JSON, either gzipped, Parquet, npz), a folder or
     pattern of such files, read in order of name; or a list of paths, a list of COCO result
     records, or a dict of arrays. With masks=False, masks are passed by where there are boxes.
-    With `per_class`, only the best so many of each class are kept, while reading: files may be
-    far larger than memory.
+    With per_class, only the best so many rows of each class are kept, while reading, so that
+    files may be far larger than memory: by falling score, earlier rows first among equals; they
+    stay in their order.
     """
+    detections, _ = read_counted(
+        source, masks=masks, per_class=per_class, threads=threads, progress=progress
+    )
+    return detections
+
+
+def read_counted(
+    source: str | os.PathLike[str] | Mapping[str, Any] | list[Any] | tuple[Any, ...] | Detections,
+    *,
+    masks: bool = True,
+    per_class: int | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> tuple[Detections, int]:
+    """The detections, and how many there were before `per_class` left the best."""
     caps = [] if per_class is None else [Cap(by_image=False, limit=per_class)]
     files = named_files(source)
     if files is not None:
         collector, reports = _collect(
             files.paths, lambda: new_collector(caps, threads=threads), masks, threads, progress
         )
-        return collected_detections(collector, files.name, reports)
+        found = sum(report.rows for report in reports)
+        return collected_detections(collector, files.name, reports), found
     if isinstance(source, Detections):
         table = source
     elif isinstance(source, Mapping):
@@ -86,10 +103,10 @@ def read_detections(
             "records, or a dict of arrays"
         )
     if per_class is None:
-        return table
+        return table, len(table)
     collector = new_collector(caps, threads=threads)
     report = add_table(table, collector)
-    return collected_detections(collector, table.source, [report])
+    return collected_detections(collector, table.source, [report]), len(table)
 
 
 def read_results(
@@ -149,20 +166,24 @@ def may_have_masks(files: NamedFiles) -> bool:
 
 def write_detections(detections: Detections, path: str | os.PathLike[str]) -> None:
     """Writes JSON, lines of JSON (.jsonl, .ndjson) or Parquet, by the file's ending."""
-    ending = Path(path).suffix.lower()
-    if ending == ".json":
-        write_json([detections], path, lines=False)
-    elif ending in (".jsonl", ".ndjson"):
-        write_json([detections], path, lines=True)
-    elif ending == ".parquet":
+    ending = require_ending(path)
+    if ending == ".parquet":
         from lvdet.read.parquet import write_parquet
 
         write_parquet(detections, path)
     else:
+        write_json([detections], path, lines=ending != ".json")
+
+
+def require_ending(path: str | os.PathLike[str]) -> str:
+    """The ending of a file that can be written; raises where it is unknown."""
+    ending = Path(path).suffix.lower()
+    if ending not in (".json", ".jsonl", ".ndjson", ".parquet"):
         raise InputError(
             f"{os.fspath(path)}: unknown ending {ending!r}, expected .json, .jsonl, .ndjson or "
             ".parquet"
         )
+    return ending
 
 
 def _collect(

@@ -55,7 +55,8 @@ def write_json(tables: Iterable[Detections], path: str | os.PathLike[str], *, li
         between = b"" if lines else b"["
         for table in tables:
             for begin in range(0, len(table), BLOCK):
-                text = json_rows(table, begin, min(begin + BLOCK, len(table)), lines=lines)
+                end = min(begin + BLOCK, len(table))
+                text = json_rows(table, begin, end, separator="\n" if lines else ",")
                 file.write(between)
                 file.write(text if lines else memoryview(text)[:-1])
                 between = b"" if lines else b","
@@ -63,8 +64,8 @@ def write_json(tables: Iterable[Detections], path: str | os.PathLike[str], *, li
             file.write(b"[]\n" if between == b"[" else b"]\n")
 
 
-def json_rows(table: Detections, begin: int, end: int, *, lines: bool) -> bytes:
-    """The rows from `begin` to `end` as JSON, each followed by a comma or a line's end."""
+def json_rows(table: Detections, begin: int, end: int, *, separator: str) -> bytes:
+    """Rows `begin` to `end` as JSON records, each followed by the separator."""
     return _native.detections_json(
         table.image,
         table.category,
@@ -76,6 +77,6 @@ def json_rows(table: Detections, begin: int, end: int, *, lines: bool) -> bytes:
         None if table.masks is None else table.masks.columns,
         begin,
         end,
-        "\n" if lines else ",",
+        separator,
         thread_count(),
     )

@@ -1,0 +1,65 @@
+"""Masks from pixels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lvdet import _native
+from lvdet.errors import InputError
+from lvdet.tables.masks import LARGEST_SIDE, RLE, Masks
+
+#: Pixels looked at at a time, which bounds the memory.
+PIXELS = 1 << 24
+
+
+def masks_from_bitmaps(bitmaps: NDArray[Any], source: str = "masks") -> Masks:
+    """Masks from [N, height, width] pixels, bool or whole numbers; 0 is background.
+
+    The strings are those that pycocotools writes.
+    """
+    if bitmaps.ndim != 3 or bitmaps.dtype.kind not in "biu":
+        raise InputError(
+            f"{source}: masks are {bitmaps.dtype} of shape {bitmaps.shape}, expected bool or uint8 "
+            "of shape (N, height, width)"
+        )
+    count, height, width = bitmaps.shape
+    if not (0 < height <= LARGEST_SIDE and 0 < width <= LARGEST_SIDE):
+        raise InputError(f"{source}: masks of {height} x {width} pixels, not those of an image")
+    step = max(1, PIXELS // (height * width))
+    parts = [_encode(bitmaps[begin : begin + step]) for begin in range(0, max(count, 1), step)]
+    return Masks.concatenate(parts)
+
+
+def _encode(bitmaps: NDArray[Any]) -> Masks:
+    count, height, width = bitmaps.shape
+    pixels = height * width
+    inside = bitmaps if bitmaps.dtype == np.bool_ else bitmaps != 0
+    # Where a pixel differs from the one before it, down the columns one after the other. Looked
+    # for row by row, as the pixels lie in memory, and sorted after: there are few of them.
+    change = np.empty(bitmaps.shape, dtype=np.bool_)
+    np.not_equal(inside[:, 1:], inside[:, :-1], out=change[:, 1:])
+    change[:, 0, 0] = inside[:, 0, 0]
+    np.not_equal(inside[:, 0, 1:], inside[:, -1, :-1], out=change[:, 0, 1:])
+    mask, at = np.divmod(np.flatnonzero(change), pixels)
+    row, column = np.divmod(at, width)
+    place = np.sort(mask * pixels + column * height + row)
+    mask, at = np.divmod(place, pixels)
+    # Runs are the differences between changes, the end of each mask being its last.
+    offsets = np.zeros(count + 1, dtype=np.int64)
+    np.cumsum(np.bincount(mask, minlength=count) + 1, out=offsets[1:])
+    ends = np.empty(offsets[-1], dtype=np.int64)
+    ends[np.arange(len(at)) + mask] = at
+    ends[offsets[1:] - 1] = pixels
+    runs = np.diff(ends, prepend=0)
+    runs[offsets[:-1]] = ends[offsets[:-1]]
+    data, bounds = _native.rle_encode(runs.astype(np.uint32), offsets)
+    return Masks(
+        data,
+        bounds,
+        np.full(count, RLE, dtype=np.uint8),
+        np.full(count, height, dtype=np.int32),
+        np.full(count, width, dtype=np.int32),
+    )

@@ -1,0 +1,1 @@
+"""Where an inference loop puts its detections."""
