@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from lvdet.limit.budgets import PerClass, PerImage, PerImageClass
     from lvdet.metrics.protocols import evaluate
     from lvdet.metrics.result import Evaluation, ProtocolResult
+    from lvdet.metrics.sweep import sweep
+    from lvdet.metrics.sweep_result import Sweep, SweepRow
     from lvdet.read.annotations import read_ground_truth, write_ground_truth
     from lvdet.read.check import check
     from lvdet.read.detections import read_detections, write_detections
@@ -44,12 +46,15 @@ __all__ = [
     "PerImage",
     "PerImageClass",
     "ProtocolResult",
+    "Sweep",
+    "SweepRow",
     "__version__",
     "check",
     "evaluate",
     "read_detections",
     "read_ground_truth",
     "simulate",
+    "sweep",
     "write_detections",
     "write_ground_truth",
 ]
@@ -68,11 +73,14 @@ _HOMES = {
     "PerImage": "lvdet.limit.budgets",
     "PerImageClass": "lvdet.limit.budgets",
     "ProtocolResult": "lvdet.metrics.result",
+    "Sweep": "lvdet.metrics.sweep_result",
+    "SweepRow": "lvdet.metrics.sweep_result",
     "check": "lvdet.read.check",
     "evaluate": "lvdet.metrics.protocols",
     "read_detections": "lvdet.read.detections",
     "read_ground_truth": "lvdet.read.annotations",
     "simulate": "lvdet.synth.simulate",
+    "sweep": "lvdet.metrics.sweep",
     "write_detections": "lvdet.read.detections",
     "write_ground_truth": "lvdet.read.annotations",
 }

@@ -9,7 +9,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from lvdet.cli import check, demo, evaluate
+from lvdet.cli import check, demo, evaluate, sweep
 from lvdet.errors import InputError, LvdetError
 
 # No verb does linear algebra worth a second thread, and BLAS threads spin while they wait.
@@ -25,6 +25,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("evaluate", epilog=evaluate.EXAMPLES)(evaluate.run)
+app.command("sweep", epilog=sweep.EXAMPLES)(sweep.run)
 app.command("check", epilog=check.EXAMPLES)(check.run)
 app.command("demo", epilog=demo.EXAMPLES)(demo.run)
 
