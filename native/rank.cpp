@@ -28,43 +28,19 @@ std::uint64_t falling_key(double score) {
     return bits >> 63 ? bits : ~bits & ~(std::uint64_t{1} << 63);
 }
 
-// Sorts rows, which rise, by falling score.
+// Sorts rows, which rise, by falling score: into about as many buckets as rows by the leading bits
+// of their keys, then each bucket in the same way. Equal keys stay in order.
 class GroupSort {
    public:
     void operator()(const double* score, std::int32_t* begin, std::int32_t* end) {
-        const auto in_order = [&](std::int32_t* from, std::int32_t* to) {
-            for (; to - from > 1; ++from)
-                if (score[from[0]] < score[from[1]]) return false;
-            return true;
-        };
-        if (in_order(begin, end)) return;
-        // About as many buckets as rows, by the leading bits: nearly sorted, and the rest is
-        // short. Scores that fall by factors spread over them as well as any.
-        std::uint64_t low = ~std::uint64_t{0}, high = 0;
-        entries_.clear();
-        for (const std::int32_t* at = begin; at != end; ++at) {
-            const std::uint64_t key = falling_key(score[*at]);
-            entries_.push_back({key, *at});
-            low = std::min(low, key), high = std::max(high, key);
-        }
-        int shift = 0;
-        while ((high - low) >> shift > entries_.size()) ++shift;
-        const auto bucket = [&](const Entry& entry) {
-            return static_cast<std::size_t>((entry.key - low) >> shift);
-        };
-        starts_.assign(static_cast<std::size_t>((high - low) >> shift) + 2, 0);
-        for (const Entry& entry : entries_) ++starts_[bucket(entry) + 1];
-        for (std::size_t b = 1; b < starts_.size(); ++b) starts_[b] += starts_[b - 1];
-        for (const Entry& entry : entries_) begin[starts_[bucket(entry)]++] = entry.row;
-        // Now each start is where the next bucket begins.
-        std::size_t from = 0;
-        for (const std::size_t to : starts_) {
-            if (to > from + 1 && !in_order(begin + from, begin + to))
-                std::sort(begin + from, begin + to, [&](std::int32_t a, std::int32_t b) {
-                    return score[a] > score[b] || (score[a] == score[b] && a < b);
-                });
-            from = to;
-        }
+        if (std::is_sorted(begin, end, [&](auto a, auto b) { return score[a] > score[b]; })) return;
+        const auto size = static_cast<std::size_t>(end - begin);
+        entries_.resize(size);
+        other_.resize(size);
+        for (std::size_t i = 0; i < size; ++i)
+            entries_[i] = {falling_key(score[begin[i]]), begin[i]};
+        sort(entries_.data(), other_.data(), size, 0);
+        for (std::size_t i = 0; i < size; ++i) begin[i] = entries_[i].row;
     }
 
    private:
@@ -72,8 +48,47 @@ class GroupSort {
         std::uint64_t key;
         std::int32_t row;
     };
-    std::vector<Entry> entries_;
-    std::vector<std::size_t> starts_;
+
+    void sort(Entry* entries, Entry* other, std::size_t size, std::size_t depth) {
+        constexpr std::size_t kFew = 24;
+        if (size <= kFew) {
+            for (std::size_t i = 1; i < size; ++i) {
+                const Entry entry = entries[i];
+                std::size_t at = i;
+                for (; at && entries[at - 1].key > entry.key; --at) entries[at] = entries[at - 1];
+                entries[at] = entry;
+            }
+            return;
+        }
+        std::uint64_t low = entries[0].key, high = low;
+        for (std::size_t i = 1; i < size; ++i) {
+            low = std::min(low, entries[i].key);
+            high = std::max(high, entries[i].key);
+        }
+        if (low == high) return;
+        int shift = 0;
+        while ((high - low) >> shift > size) ++shift;
+        if (starts_.size() == depth) starts_.emplace_back();
+        const auto bucket = [&](const Entry& entry) { return (entry.key - low) >> shift; };
+        std::vector<std::size_t> starts = std::move(starts_[depth]);
+        starts.assign(((high - low) >> shift) + 2, 0);
+        for (std::size_t i = 0; i < size; ++i) ++starts[bucket(entries[i]) + 1];
+        for (std::size_t b = 1; b < starts.size(); ++b) starts[b] += starts[b - 1];
+        std::copy_n(entries, size, other);
+        for (std::size_t i = 0; i < size; ++i) entries[starts[bucket(other[i])]++] = other[i];
+        // Each start is where the next bucket begins now.
+        if (shift) {
+            std::size_t from = 0;
+            for (const std::size_t to : starts) {
+                if (to > from + 1) sort(entries + from, other, to - from, depth + 1);
+                from = to;
+            }
+        }
+        starts_[depth] = std::move(starts);
+    }
+
+    std::vector<Entry> entries_, other_;
+    std::vector<std::vector<std::size_t>> starts_;  // by depth, for their storage
 };
 
 // In how many parts to go over the rows: each has tables of its own for all groups, so few where
