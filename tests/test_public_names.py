@@ -11,7 +11,9 @@ import pytest
 import lvdet
 
 PUBLIC = [
+    "Audit",
     "Categories",
+    "ClassCap",
     "Detections",
     "Evaluation",
     "GroundTruth",
@@ -24,13 +26,17 @@ PUBLIC = [
     "PerImage",
     "PerImageClass",
     "ProtocolResult",
+    "Reranking",
     "Sweep",
     "SweepRow",
     "__version__",
+    "audit",
     "check",
     "evaluate",
     "read_detections",
     "read_ground_truth",
+    "rerank",
+    "search_class_cap",
     "simulate",
     "sweep",
     "write_detections",

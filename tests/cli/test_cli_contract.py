@@ -13,7 +13,7 @@ import lvdet
 from cli.run_lvdet import COMMAND, lvdet_call, lvdet_command
 from cli.small_set import pair, save
 
-VERBS = ["evaluate", "sweep", "check", "demo"]
+VERBS = ["evaluate", "sweep", "audit", "rerank", "check", "demo"]
 
 
 def test_help() -> None:

@@ -312,6 +312,33 @@ def test_paths_are_read(simulated: tuple, tmp_path: Path) -> None:
     assert read.to_dict()["rows"] == made.to_dict()["rows"]
 
 
+def test_what_a_reader_must_keep(simulated: tuple, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The highest limit of each kind, for each set of classes; everything where there is none."""
+    from lvdet.metrics import sweep as module
+
+    asked: list[Any] = []
+    load = module.load_pair
+
+    def watched(gt: Any, detections: Any, needs: Any, **options: Any) -> Any:
+        asked[:] = needs(gt)
+        return load(gt, detections, needs, **options)
+
+    monkeypatch.setattr(module, "load_pair", watched)
+    lvdet.sweep(*simulated, per_image=[3, 9], per_class=[7, None], order=BOTH, subsets=["rcf", "r"])
+    found = {(need.budget, len(need.classes)) for need in asked}
+    rare = int((simulated[0].categories.frequency == "r").sum())
+    assert found == {
+        (budget, classes)
+        for budget in (lvdet.PerImage(9), lvdet.PerClass(7))
+        for classes in (150, rare)
+    }
+    lvdet.sweep(*simulated, per_image=[3, None])
+    assert [(need.budget, len(need.classes)) for need in asked] == [(None, 150)]
+    lvdet.sweep(*simulated)
+    budgets = {(str(need.budget), len(need.classes)) for need in asked}
+    assert {("10,000/image", 150), ("50,000/class", 150), ("5,000/image", rare)} <= budgets
+
+
 # What is written
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from lvdet.cli import check, demo, evaluate, sweep
+from lvdet.cli import audit, check, demo, evaluate, rerank, sweep
 from lvdet.errors import InputError, LvdetError
 
 # No verb does linear algebra worth a second thread, and BLAS threads spin while they wait.
@@ -26,6 +26,8 @@ app = typer.Typer(
 )
 app.command("evaluate", epilog=evaluate.EXAMPLES)(evaluate.run)
 app.command("sweep", epilog=sweep.EXAMPLES)(sweep.run)
+app.command("audit", epilog=audit.EXAMPLES)(audit.run)
+app.command("rerank", epilog=rerank.EXAMPLES)(rerank.run)
 app.command("check", epilog=check.EXAMPLES)(check.run)
 app.command("demo", epilog=demo.EXAMPLES)(demo.run)
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lvdet.errors import InputError
+from lvdet.limit.budgets import Budget
 from lvdet.metrics.budget_tables import (
     CLASS_FIRST,
     BudgetTable,
@@ -67,10 +68,7 @@ def sweep(
         return [*named, *([] if own is None else [own])]
 
     def needs(gt: GroundTruth) -> list[Need]:
-        tables = choose(gt)
-        selected = _selected(gt, tables)
-        firsts = {(row.budgets[:1], row.classes) for table in tables for row in table.rows}
-        return [Need(first[0] if first else None, selected[classes]) for first, classes in firsts]
+        return _needs(gt, choose(gt))
 
     pair = load_pair(
         gt, detections, needs, iou=iou, exact_lvis=exact_lvis, threads=threads, watch=watch
@@ -94,6 +92,24 @@ def sweep(
         inputs=pair.facts(classes=len(truth.categories), exact_lvis=exact_lvis),
         warnings=warnings,
     )
+
+
+def _needs(gt: GroundTruth, tables: Sequence[BudgetTable]) -> list[Need]:
+    """What the first budgets of all rows need: of each kind and each set of classes, the highest
+    limit holds the others, and no limit at all holds every one."""
+    selected = _selected(gt, tables)
+    needs: dict[tuple[Classes, type[Budget] | None], Need] = {}
+    for row in (row for table in tables for row in table.rows):
+        first = row.budgets[0] if row.budgets else None
+        key = (row.classes, None if first is None else type(first))
+        known = needs.get(key)
+        if known is None or (first and known.budget and first.limit > known.budget.limit):
+            needs[key] = Need(first, selected[row.classes])
+    return [
+        need
+        for (classes, kind), need in needs.items()
+        if kind is None or (classes, None) not in needs
+    ]
 
 
 def _selected(gt: GroundTruth, tables: Sequence[BudgetTable]) -> dict[Classes, NDArray[np.int64]]:
