@@ -388,9 +388,11 @@ Out<std::uint8_t> keep_first_rows(const OrderingTuple& ordering,
 Out<std::uint8_t> take_flags(In<std::uint8_t> flags, In<std::int32_t> group, int threads) {
     auto out = empty<std::uint8_t>({group.size()});
     nb::gil_scoped_release release;
-    in_blocks(group.size(), threads, [&](std::size_t begin, std::size_t end) {
-        for (std::size_t i = begin; i < end; ++i) out.data()[i] = flags.data()[group.data()[i]];
-    });
+    in_blocks(group.size(), threads,
+              [to = out.data(), from = flags.data(), at = group.data()](std::size_t begin,
+                                                                        std::size_t end) {
+                  for (std::size_t i = begin; i < end; ++i) to[i] = from[at[i]];
+              });
     return out;
 }
 

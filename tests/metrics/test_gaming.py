@@ -155,6 +155,14 @@ def test_where_nothing_is_to_be_gained() -> None:
     assert len(result.account()) == 0
 
 
+def test_a_coco_file_has_another_limit() -> None:
+    gt, dt = lvdet.simulate(images=20, classes=20, dets_per_image=50, style="coco", seed=1)
+    result = lvdet.rerank(gt, dt, dets_per_class=20, dets_per_image=10)
+    assert "whose own limit is 100/image/class" in result.warnings[-1]
+    assert "AP-Old" not in str(result)
+    assert "APr" not in str(result)
+
+
 def test_values_are_plain(simulated: tuple) -> None:
     content = json.loads(json.dumps(lvdet.rerank(*simulated).to_dict(), allow_nan=False))
     assert content["dets_per_class"] == 10_000

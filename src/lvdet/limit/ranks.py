@@ -27,8 +27,8 @@ _Key: TypeAlias = tuple[tuple[Budget, ...], bytes | None, type[Budget]]
 
 #: The rank of a row that is not there any more.
 NOT_KEPT = 2**31 - 1
-#: How many of the ranks that were worked out are kept for the next limit.
-_REMEMBERED = 4
+#: Bytes of ranks that are kept for the next limit; the oldest go first.
+_REMEMBERED = 1 << 28
 
 
 class Ranks:
@@ -86,8 +86,8 @@ class Ranks:
                 order.group,
                 self._threads,
             )
-        self._known[key] = found  # at the end again: the oldest goes first
-        if len(self._known) > _REMEMBERED:
+        self._known[key] = found  # at the end again
+        while len(self._known) > 2 and len(self._known) * found.nbytes > _REMEMBERED:
             del self._known[next(iter(self._known))]
         return found
 

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lvdet.errors import InputError
-from lvdet.limit.budgets import Budget, PerClass, PerImage, describe
+from lvdet.limit.budgets import Budget, PerClass, PerImage, PerImageClass, describe
 from lvdet.metrics.account import Account, outcomes
 from lvdet.metrics.inputs import Annotations, DetectionSource, Need, Pair, Watch, load_pair
-from lvdet.metrics.protocols import FIXED_PER_CLASS, LVIS_PER_IMAGE
+from lvdet.metrics.protocols import COCO_PER_IMAGE_CLASS, FIXED_PER_CLASS, LVIS_PER_IMAGE
 from lvdet.metrics.result import percent
 from lvdet.metrics.scores import NAMES, Scores
 from lvdet.metrics.subsets import counted_classes
@@ -99,8 +99,9 @@ class Reranking:
 
     def layouts(self) -> list[Layout]:
         """Before and after, for AP-Old and for AP-Fixed."""
+        old = "AP-Old" if self.inputs["format"] == "lvis" else "AP"
         kinds = {
-            "old": f"AP-Old, {PerImage(self.dets_per_image)}",
+            "old": f"{old}, {PerImage(self.dets_per_image)}",
             "fixed": f"AP-Fixed, {PerClass(FIXED_PER_CLASS)}",
         }
         return [
@@ -149,6 +150,12 @@ def rerank(
     assert len(pair.results.ranking) == len(detections)  # rows of the one are rows of the other
     warnings = reading_warnings(pair.gt, pair.results, exact_lvis=exact_lvis)
     warnings = [*cut_warnings(pair.results, "what re-ranking gains", 1), *warnings]
+    if not pair.gt.federated:
+        warnings.append(
+            f"{pair.gt.source} is a COCO file, whose own limit is "
+            f"{PerImageClass(COCO_PER_IMAGE_CLASS)}: re-ranking cannot raise that. What is shown "
+            f"is AP with {limits[0]} over all classes."
+        )
     scores = Scores(pair, exact_lvis=exact_lvis, threads=threads)
     every = np.arange(len(pair.gt.categories))
     search = None

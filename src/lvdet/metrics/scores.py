@@ -87,15 +87,11 @@ class Scores:
         return dict(self._found[key])
 
     def _mean(self, keep: NDArray[np.bool_] | None, classes: NDArray[np.int64]) -> dict[str, float]:
+        truth = np.zeros_like(self.matches.truth)
+        truth[classes] = self.matches.truth[classes]  # others have nothing to find: undefined
         curves, _ = accumulate(
-            self.matches,
-            self.matches.truth,
-            self.matches.category_offsets,
-            keep=keep,
-            threads=self._threads,
+            self.matches, truth, self.matches.category_offsets, keep=keep, threads=self._threads
         )
-        others = np.setdiff1d(np.arange(len(curves.precision)), classes)
-        curves.precision[others] = np.nan
         return self._summary(curves)
 
     def _summary(self, curves: Curves) -> dict[str, float]:
