@@ -80,6 +80,14 @@ void accumulate(const Outcomes& outcomes, const Rankings& rankings, std::size_t 
     // One walk an area, kept by each thread from curve to curve.
     std::vector<std::vector<Walk>> all_walks(static_cast<std::size_t>(std::max(threads, 1)));
     parallel_for(rankings.curves, threads, [&](std::size_t curve, std::size_t worker) {
+        if (std::none_of(truth + curve * areas, truth + (curve + 1) * areas,
+                         [](std::int64_t objects) { return objects > 0; })) {
+            const std::size_t cells = areas * thresholds;
+            std::fill_n(precision + curve * cells, cells, nan);
+            std::fill_n(recall + curve * cells, cells, nan);
+            if (points) std::fill_n(points + curve * cells * kRecalls, cells * kRecalls, nan);
+            return;
+        }
         auto& walks = all_walks[worker];
         walks.resize(areas);
         for (std::size_t base = 0; base < thresholds; base += kWord) {

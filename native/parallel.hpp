@@ -57,4 +57,13 @@ void parallel_for(std::size_t tasks, int threads, Body&& body) {
     if (failure) std::rethrow_exception(failure);
 }
 
+// Calls body(begin, end) for blocks of [0, rows), on several threads.
+template <class Body>
+void in_blocks(std::size_t rows, int threads, Body&& body) {
+    constexpr std::size_t kBlock = 1 << 16;
+    parallel_for((rows + kBlock - 1) / kBlock, threads, [&](std::size_t block) {
+        body(block * kBlock, std::min(rows, (block + 1) * kBlock));
+    });
+}
+
 }  // namespace lvdet

@@ -22,14 +22,87 @@ struct Scored {
     }
 };
 
+// Bits that rise as scores fall, equal for equal scores.
+std::uint64_t falling_key(double score) {
+    const auto bits = std::bit_cast<std::uint64_t>(score + 0.0);  // -0.0 equals 0.0
+    return bits >> 63 ? bits : ~bits & ~(std::uint64_t{1} << 63);
+}
+
+// Sorts rows, which rise, by falling score: into about as many buckets as rows by the leading bits
+// of their keys, then each bucket in the same way. Equal keys stay in order.
+class GroupSort {
+   public:
+    void operator()(const double* score, std::int32_t* begin, std::int32_t* end) {
+        if (std::is_sorted(begin, end, [&](auto a, auto b) { return score[a] > score[b]; })) return;
+        const auto size = static_cast<std::size_t>(end - begin);
+        entries_.resize(size);
+        other_.resize(size);
+        for (std::size_t i = 0; i < size; ++i)
+            entries_[i] = {falling_key(score[begin[i]]), begin[i]};
+        sort(entries_.data(), other_.data(), size, 0);
+        for (std::size_t i = 0; i < size; ++i) begin[i] = entries_[i].row;
+    }
+
+   private:
+    struct Entry {
+        std::uint64_t key;
+        std::int32_t row;
+    };
+
+    void sort(Entry* entries, Entry* other, std::size_t size, std::size_t depth) {
+        constexpr std::size_t kFew = 24;
+        if (size <= kFew) {
+            for (std::size_t i = 1; i < size; ++i) {
+                const Entry entry = entries[i];
+                std::size_t at = i;
+                for (; at && entries[at - 1].key > entry.key; --at) entries[at] = entries[at - 1];
+                entries[at] = entry;
+            }
+            return;
+        }
+        std::uint64_t low = entries[0].key, high = low;
+        for (std::size_t i = 1; i < size; ++i) {
+            low = std::min(low, entries[i].key);
+            high = std::max(high, entries[i].key);
+        }
+        if (low == high) return;
+        int shift = 0;
+        while ((high - low) >> shift > size) ++shift;
+        if (starts_.size() == depth) starts_.emplace_back();
+        const auto bucket = [&](const Entry& entry) { return (entry.key - low) >> shift; };
+        std::vector<std::size_t> starts = std::move(starts_[depth]);
+        starts.assign(((high - low) >> shift) + 2, 0);
+        for (std::size_t i = 0; i < size; ++i) ++starts[bucket(entries[i]) + 1];
+        for (std::size_t b = 1; b < starts.size(); ++b) starts[b] += starts[b - 1];
+        std::copy_n(entries, size, other);
+        for (std::size_t i = 0; i < size; ++i) entries[starts[bucket(other[i])]++] = other[i];
+        // Each start is where the next bucket begins now.
+        if (shift) {
+            std::size_t from = 0;
+            for (const std::size_t to : starts) {
+                if (to > from + 1) sort(entries + from, other, to - from, depth + 1);
+                from = to;
+            }
+        }
+        starts_[depth] = std::move(starts);
+    }
+
+    std::vector<Entry> entries_, other_;
+    std::vector<std::vector<std::size_t>> starts_;  // by depth, for their storage
+};
+
+// In how many parts to go over the rows: each has tables of its own for all groups, so few where
+// there are many groups.
+std::size_t parts_of(std::size_t rows, std::size_t groups, int threads) {
+    return std::clamp<std::size_t>(rows / (8 * std::max<std::size_t>(groups, 1)), 1,
+                                   static_cast<std::size_t>(std::max(threads, 1)));
+}
+
 }  // namespace
 
 void keep_top(const std::int32_t* group, std::size_t groups, const double* score, std::size_t rows,
               std::int64_t limit, std::uint8_t* keep, int threads) {
-    // Each part has tables of its own for all groups: few parts where there are many groups.
-    const std::size_t parts =
-        std::clamp<std::size_t>(rows / (8 * std::max<std::size_t>(groups, 1)), 1,
-                                static_cast<std::size_t>(std::max(threads, 1)));
+    const std::size_t parts = parts_of(rows, groups, threads);
     const auto each = [&](std::size_t part, auto&& visit) {
         for (std::size_t i = rows * part / parts; i < rows * (part + 1) / parts; ++i)
             if (keep[i] && group[i] >= 0) visit(i, static_cast<std::size_t>(group[i]));
@@ -142,8 +215,7 @@ void order_by_score(const double* score, std::size_t rows, std::int32_t* order) 
     std::vector<std::array<std::uint32_t, kBuckets>> histogram(kPasses);
     for (auto& buckets : histogram) buckets.fill(0);
     for (std::size_t i = 0; i < rows; ++i) {
-        auto bits = std::bit_cast<std::uint64_t>(score[i] + 0.0);  // -0.0 equals 0.0
-        bits = bits >> 63 ? bits : ~bits & ~(std::uint64_t{1} << 63);
+        const std::uint64_t bits = falling_key(score[i]);
         from[i] = {bits, static_cast<std::int32_t>(i)};
         for (int pass = 0; pass < kPasses; ++pass)
             ++histogram[static_cast<std::size_t>(pass)][bits >> (pass * kDigit) & (kBuckets - 1)];
@@ -162,19 +234,108 @@ void order_by_score(const double* score, std::size_t rows, std::int32_t* order) 
     for (std::size_t i = 0; i < rows; ++i) order[i] = from[i].row;
 }
 
-Grouping group_rows(const std::int32_t* group, std::size_t groups, std::size_t rows) {
+Grouping group_rows(const std::int32_t* group, std::size_t groups, std::size_t rows, int threads) {
+    const std::size_t parts = parts_of(rows, groups, threads);
+    const auto each = [&](std::size_t part, auto&& visit) {
+        for (std::size_t i = rows * part / parts; i < rows * (part + 1) / parts; ++i)
+            if (group[i] >= 0) visit(i, static_cast<std::size_t>(group[i]));
+    };
+    // How many rows of each group a part has, then where it puts the first of them.
+    std::vector<std::vector<std::int64_t>> fill(parts);
+    parallel_for(parts, threads, [&](std::size_t part) {
+        fill[part].assign(groups, 0);
+        each(part, [&](std::size_t, std::size_t g) { ++fill[part][g]; });
+    });
     Grouping out;
     out.offsets.assign(groups + 1, 0);
-    for (std::size_t i = 0; i < rows; ++i)
-        if (group[i] >= 0) ++out.offsets[static_cast<std::size_t>(group[i]) + 1];
-    for (std::size_t g = 0; g < groups; ++g) out.offsets[g + 1] += out.offsets[g];
+    for (std::size_t g = 0; g < groups; ++g) {
+        std::int64_t next = out.offsets[g];
+        for (auto& part : fill) next += std::exchange(part[g], next);
+        out.offsets[g + 1] = next;
+    }
     out.rows.resize(static_cast<std::size_t>(out.offsets[groups]));
-    std::vector<std::int64_t> fill(out.offsets.begin(), out.offsets.end() - 1);
-    for (std::size_t i = 0; i < rows; ++i)
-        if (group[i] >= 0)
-            out.rows[static_cast<std::size_t>(fill[static_cast<std::size_t>(group[i])]++)] =
-                static_cast<std::int32_t>(i);
+    parallel_for(parts, threads, [&](std::size_t part) {
+        each(part, [&](std::size_t i, std::size_t g) {
+            out.rows[static_cast<std::size_t>(fill[part][g]++)] = static_cast<std::int32_t>(i);
+        });
+    });
     return out;
+}
+
+Grouping rank_groups(const std::int32_t* group, std::size_t groups, const double* score,
+                     std::size_t rows, int threads) {
+    Grouping out = group_rows(group, groups, rows, threads);
+    std::vector<GroupSort> sorts(static_cast<std::size_t>(std::max(threads, 1)));
+    parallel_for(groups, threads, [&](std::size_t g, std::size_t worker) {
+        sorts[worker](score, out.rows.data() + out.offsets[g],
+                      out.rows.data() + out.offsets[g + 1]);
+    });
+    return out;
+}
+
+void find_places(const Ordering& ordering, std::size_t rows, const std::int32_t* wanted,
+                 std::size_t count, std::int32_t* place, int threads) {
+    std::vector<std::int32_t> inverse(rows);
+    in_blocks(rows, threads, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t i = begin; i < end; ++i)
+            inverse[static_cast<std::size_t>(ordering.rows[i])] = static_cast<std::int32_t>(i);
+    });
+    in_blocks(count, threads, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t i = begin; i < end; ++i)
+            place[i] = inverse[static_cast<std::size_t>(wanted[i])];
+    });
+}
+
+void count_before(const Ordering& ordering, const std::uint8_t* keep, const std::int32_t* place,
+                  const std::int32_t* group, std::size_t count, std::int32_t* before, int threads) {
+    if (!keep) {
+        in_blocks(count, threads, [&](std::size_t begin, std::size_t end) {
+            for (std::size_t i = begin; i < end; ++i)
+                before[i] = static_cast<std::int32_t>(place[i] - ordering.offsets[group[i]]);
+        });
+        return;
+    }
+    // A bit for each place, and how many bits are set before each word of them.
+    const auto rows = static_cast<std::size_t>(ordering.offsets[ordering.groups]);
+    std::vector<std::uint64_t> bits(rows / 64 + 1);
+    std::vector<std::int32_t> sums(bits.size());
+    in_blocks(bits.size(), threads, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t w = begin; w < end; ++w) {
+            std::uint64_t word = 0;
+            for (std::size_t i = 64 * w; i < std::min(64 * w + 64, rows); ++i)
+                word |= static_cast<std::uint64_t>(keep[ordering.rows[i]] != 0) << (i % 64);
+            bits[w] = word;
+        }
+    });
+    std::int32_t sum = 0;
+    for (std::size_t w = 0; w < bits.size(); ++w)
+        sums[w] = std::exchange(sum, sum + std::popcount(bits[w]));
+    const auto kept_before = [&](std::int64_t at) {
+        const auto w = static_cast<std::size_t>(at / 64);
+        return sums[w] + std::popcount(bits[w] & ((std::uint64_t{1} << (at % 64)) - 1));
+    };
+    std::vector<std::int32_t> first(ordering.groups);
+    for (std::size_t g = 0; g < ordering.groups; ++g) first[g] = kept_before(ordering.offsets[g]);
+    in_blocks(count, threads, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t i = begin; i < end; ++i) {
+            const bool kept = bits[static_cast<std::size_t>(place[i]) / 64] >> (place[i] % 64) & 1;
+            before[i] =
+                kept ? kept_before(place[i]) - first[static_cast<std::size_t>(group[i])] : kNotKept;
+        }
+    });
+}
+
+void keep_first(const Ordering& ordering, const std::uint8_t* keep, std::int64_t limit,
+                std::uint8_t* out, int threads) {
+    parallel_for(ordering.groups, threads, [&](std::size_t g) {
+        std::int64_t left = limit;
+        for (std::int64_t i = ordering.offsets[g]; i < ordering.offsets[g + 1]; ++i) {
+            const std::int32_t row = ordering.rows[i];
+            const bool kept = left > 0 && (!keep || keep[row]);
+            left -= kept;
+            out[row] = kept;
+        }
+    });
 }
 
 std::int64_t number_pairs(const std::int32_t* a, std::size_t a_count, const std::int32_t* b,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 namespace lvdet {
@@ -28,6 +29,35 @@ struct Grouping {
     std::vector<std::int32_t> rows;
     std::vector<std::int64_t> offsets;
 };
-Grouping group_rows(const std::int32_t* group, std::size_t groups, std::size_t rows);
+Grouping group_rows(const std::int32_t* group, std::size_t groups, std::size_t rows,
+                    int threads = 1);
+
+// The same with the rows of each group by falling score, equal scores by row.
+Grouping rank_groups(const std::int32_t* group, std::size_t groups, const double* score,
+                     std::size_t rows, int threads);
+
+// What rank_groups made: every row once, group after group.
+struct Ordering {
+    const std::int32_t* rows;
+    const std::int64_t* offsets;
+    std::size_t groups;
+};
+
+// Where each of `wanted` stands in the ordering of `rows` rows.
+void find_places(const Ordering& ordering, std::size_t rows, const std::int32_t* wanted,
+                 std::size_t count, std::int32_t* place, int threads);
+
+inline constexpr std::int32_t kNotKept = std::numeric_limits<std::int32_t>::max();
+
+// How many kept rows of its group stand before each of `count` rows, given by their places in the
+// ordering and their groups; kNotKept for a row that is not kept itself. `keep` is by row, null
+// for all.
+void count_before(const Ordering& ordering, const std::uint8_t* keep, const std::int32_t* place,
+                  const std::int32_t* group, std::size_t count, std::int32_t* before, int threads);
+
+// out[row]: whether a row is kept and among the first `limit` such rows of its group. `keep` is
+// null for all.
+void keep_first(const Ordering& ordering, const std::uint8_t* keep, std::int64_t limit,
+                std::uint8_t* out, int threads);
 
 }  // namespace lvdet

@@ -11,7 +11,9 @@ import pytest
 import lvdet
 
 PUBLIC = [
+    "Audit",
     "Categories",
+    "ClassCap",
     "Detections",
     "Evaluation",
     "GroundTruth",
@@ -24,14 +26,21 @@ PUBLIC = [
     "PerImage",
     "PerImageClass",
     "ProtocolResult",
+    "Reranking",
+    "Sweep",
+    "SweepRow",
     "TopKWriter",
     "__version__",
+    "audit",
     "check",
     "evaluate",
     "merge_top_k",
     "read_detections",
     "read_ground_truth",
+    "rerank",
+    "search_class_cap",
     "simulate",
+    "sweep",
     "write_detections",
     "write_ground_truth",
 ]

@@ -16,8 +16,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from lvdet.errors import InputError, LvdetError, OutputError
     from lvdet.limit.budgets import PerClass, PerImage, PerImageClass
+    from lvdet.metrics.audit import Audit, audit
+    from lvdet.metrics.gaming import ClassCap, Reranking, rerank, search_class_cap
     from lvdet.metrics.protocols import evaluate
     from lvdet.metrics.result import Evaluation, ProtocolResult
+    from lvdet.metrics.sweep import sweep
+    from lvdet.metrics.sweep_result import Sweep, SweepRow
     from lvdet.read.annotations import read_ground_truth, write_ground_truth
     from lvdet.read.check import check
     from lvdet.read.detections import read_detections, write_detections
@@ -33,7 +37,9 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Audit",
     "Categories",
+    "ClassCap",
     "Detections",
     "Evaluation",
     "GroundTruth",
@@ -46,20 +52,29 @@ __all__ = [
     "PerImage",
     "PerImageClass",
     "ProtocolResult",
+    "Reranking",
+    "Sweep",
+    "SweepRow",
     "TopKWriter",
     "__version__",
+    "audit",
     "check",
     "evaluate",
     "merge_top_k",
     "read_detections",
     "read_ground_truth",
+    "rerank",
+    "search_class_cap",
     "simulate",
+    "sweep",
     "write_detections",
     "write_ground_truth",
 ]
 
 _HOMES = {
+    "Audit": "lvdet.metrics.audit",
     "Categories": "lvdet.tables.categories",
+    "ClassCap": "lvdet.metrics.gaming",
     "Detections": "lvdet.tables.detections",
     "Evaluation": "lvdet.metrics.result",
     "GroundTruth": "lvdet.tables.ground_truth",
@@ -72,13 +87,20 @@ _HOMES = {
     "PerImage": "lvdet.limit.budgets",
     "PerImageClass": "lvdet.limit.budgets",
     "ProtocolResult": "lvdet.metrics.result",
+    "Reranking": "lvdet.metrics.gaming",
+    "Sweep": "lvdet.metrics.sweep_result",
+    "SweepRow": "lvdet.metrics.sweep_result",
     "TopKWriter": "lvdet.sink.top_k_writer",
+    "audit": "lvdet.metrics.audit",
     "check": "lvdet.read.check",
     "evaluate": "lvdet.metrics.protocols",
     "merge_top_k": "lvdet.sink.merge",
     "read_detections": "lvdet.read.detections",
     "read_ground_truth": "lvdet.read.annotations",
+    "rerank": "lvdet.metrics.gaming",
+    "search_class_cap": "lvdet.metrics.gaming",
     "simulate": "lvdet.synth.simulate",
+    "sweep": "lvdet.metrics.sweep",
     "write_detections": "lvdet.read.detections",
     "write_ground_truth": "lvdet.read.annotations",
 }

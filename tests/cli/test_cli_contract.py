@@ -13,7 +13,7 @@ import lvdet
 from cli.run_lvdet import COMMAND, lvdet_call, lvdet_command
 from cli.small_set import pair, save
 
-VERBS = ["evaluate", "check", "convert", "demo"]
+VERBS = ["evaluate", "sweep", "audit", "rerank", "check", "convert", "demo"]
 
 
 def test_help() -> None:
@@ -62,6 +62,9 @@ def test_as_a_module() -> None:
         (["evaluate", "gt.json", "dt.json", "--dets-per-image", "many"], "--dets-per-image"),
         (["evaluate", "gt.json", "dt.json", "--dets-per-class", "1.5"], "--dets-per-class"),
         (["evaluate", "gt.json", "dt.json", "--threads", "two"], "--threads"),
+        (["sweep"], "GT"),
+        (["sweep", "gt.json"], "DT"),
+        (["sweep", "gt.json", "dt.json", "--rerank", "few"], "--rerank"),
         (["check"], "GT"),
         (["check", "gt.json", "dt.json", "more.json"], "more.json"),
         (["convert", "dt.json"], "--output"),
@@ -100,7 +103,9 @@ def imported(*arguments: str | Path) -> set[str]:
     return {name.split(".")[0] for name in done.stderr.splitlines()[-1].split()}
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["evaluate", "--help"]])
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["--version"], ["evaluate", "--help"], ["sweep", "--help"]]
+)
 def test_help_is_light(arguments: list[str]) -> None:
     loaded = imported(*arguments)
     assert "lvdet" in loaded
@@ -113,6 +118,11 @@ def test_evaluating_json_is_light(tmp_path: Path) -> None:
     loaded = imported("evaluate", gt, dt, "--output", output, "--per-class", tmp_path / "c.csv")
     assert output.exists()
     assert "numpy" in loaded
+    assert loaded.isdisjoint(HEAVY)
+
+
+def test_sweeping_json_is_light(tmp_path: Path) -> None:
+    loaded = imported("sweep", *pair(tmp_path), "--output", tmp_path / "tables.tex")
     assert loaded.isdisjoint(HEAVY)
 
 

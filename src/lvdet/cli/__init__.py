@@ -9,7 +9,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from lvdet.cli import check, convert, demo, evaluate
+from lvdet.cli import audit, check, convert, demo, evaluate, rerank, sweep
 from lvdet.errors import InputError, LvdetError
 
 # No verb does linear algebra worth a second thread, and BLAS threads spin while they wait.
@@ -25,6 +25,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("evaluate", epilog=evaluate.EXAMPLES)(evaluate.run)
+app.command("sweep", epilog=sweep.EXAMPLES)(sweep.run)
+app.command("audit", epilog=audit.EXAMPLES)(audit.run)
+app.command("rerank", epilog=rerank.EXAMPLES)(rerank.run)
 app.command("check", epilog=check.EXAMPLES)(check.run)
 app.command("convert", epilog=convert.EXAMPLES)(convert.run)
 app.command("demo", epilog=demo.EXAMPLES)(demo.run)

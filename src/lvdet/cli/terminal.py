@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from rich.console import Group
 
     from lvdet.metrics.result import Evaluation
+    from lvdet.metrics.table_text import Layout
     from lvdet.read.files import Progress
 
 
@@ -57,6 +58,47 @@ def print_evaluation(result: Evaluation) -> None:
     from rich.console import Console
 
     Console().print(drawn_table(result))
+
+
+def print_tables(title: str, layouts: Sequence[Layout]) -> None:
+    """Tables of limits under a line that says what was evaluated; plain text in a pipe."""
+    if not sys.stdout.isatty():
+        from lvdet.metrics.table_text import text
+
+        print(title, text(layouts), sep="\n\n")
+        return
+    from rich.console import Console
+
+    Console().print(drawn_layouts(title, layouts))
+
+
+def drawn_layouts(title: str, layouts: Sequence[Layout]) -> Group:
+    """Tables of limits for rich to draw, deltas in colour beside their values."""
+    from rich import box
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    parts: list[Text | Table] = [Text(title)]
+    for layout in layouts:
+        table = Table(
+            box=box.SIMPLE_HEAD,
+            title=Text(layout.title),
+            title_justify="left",
+            pad_edge=False,
+            padding=(0, 1, 0, 0),
+        )
+        for head in layout.head:
+            table.add_column(Text(head.replace("/", "/\n", 1)), justify="right", no_wrap=True)
+        for line in layout.lines:
+            cells = []
+            for cell in line:
+                colour = "red" if cell.delta.startswith("-") else "green"
+                space = " " if cell.delta else ""
+                cells.append(Text.assemble(cell.value, space, (cell.delta, colour)))
+            table.add_row(*cells)
+        parts.append(table)
+    return Group(*parts)
 
 
 def drawn_table(result: Evaluation) -> Group:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from lvdet.errors import InputError
 from lvdet.limit.needs import Need, caps_of
@@ -38,6 +38,20 @@ class Pair:
     gt: GroundTruth
     results: Results
     iou: str
+
+    def facts(self, *, classes: int, exact_lvis: bool) -> dict[str, Any]:
+        """What was evaluated, for the output; `classes` is how many of them."""
+        return {
+            "ground_truth": self.gt.source,
+            "detections": self.results.source,
+            "format": "lvis" if self.gt.federated else "coco",
+            "iou": self.iou,
+            "images": len(self.gt.images),
+            "classes": classes,
+            "annotations": len(self.gt),
+            "detection_count": self.results.total,
+            "exact_lvis": exact_lvis,
+        }
 
 
 def load_pair(

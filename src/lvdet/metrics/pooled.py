@@ -16,14 +16,21 @@ class Pools:
     """Pools of classes, each with its detections in one ranking: by falling score over all its
     classes, equal scores by image, then class, then rank in that class and image.
 
-    `score` ([N]) belongs to the detections; pools are rows of classes.
+    `score` ([N]) belongs to the detections; pools are rows of classes. `order` is that of
+    `ranked_together`, where it is there already.
     """
 
     def __init__(
-        self, matches: Matches, score: NDArray[np.float64], pools: Sequence[NDArray[np.int64]]
+        self,
+        matches: Matches,
+        score: NDArray[np.float64],
+        pools: Sequence[NDArray[np.int64]],
+        *,
+        order: NDArray[np.int32] | None = None,
     ) -> None:
         self._matches = matches
-        order = _order(matches, score)
+        if order is None:
+            order = ranked_together(matches, score)
         category = matches.category[order]
         rankings = []
         for pool in pools:
@@ -50,7 +57,8 @@ class Pools:
         return curves
 
 
-def _order(matches: Matches, score: NDArray[np.float64]) -> NDArray[np.int32]:
+def ranked_together(matches: Matches, score: NDArray[np.float64]) -> NDArray[np.int32]:
+    """[K] all rows of the matches in one ranking."""
     rows = np.empty(len(matches), dtype=np.int32)
     rows[matches.position] = np.arange(len(matches), dtype=np.int32)
     return rows[_native.order_by_falling_score(score[matches.detection[rows]])]

@@ -16,12 +16,12 @@ from lvdet.metrics.average_precision import Curves, class_curves
 from lvdet.metrics.inputs import Annotations, DetectionSource, Watch, load_pair
 from lvdet.metrics.pooled import Pools
 from lvdet.metrics.result import Evaluation, ProtocolResult
+from lvdet.metrics.subsets import counted, select
 from lvdet.metrics.summary import AP, AP_AREAS, AR, Metric, group_metrics, summarize
 from lvdet.metrics.warnings import input_warnings
 from lvdet.tables.categories import resolve_groups
 from lvdet.tables.ground_truth import GroundTruth
 from lvdet.tables.matches import Matches
-from lvdet.tables.problems import category_rows
 from lvdet.tables.results import Ranking
 
 PROTOCOLS = ("old", "fixed", "pool")
@@ -121,7 +121,11 @@ def evaluate(
     selected = select(truth, classes, every_group)
     named = {name: np.intersect1d(rows, selected) for name, rows in every_group.items()}
     warnings = input_warnings(
-        truth, results, exact_lvis=exact_lvis, budgets={p.name: p.budgets for p in chosen}
+        truth,
+        results,
+        exact_lvis=exact_lvis,
+        budgets={p.name: p.budgets for p in chosen},
+        every_class=len(selected) == len(truth.categories),
     )
     matches = results.placed(
         match(
@@ -145,48 +149,9 @@ def evaluate(
         categories=truth.categories,
         truth=matches.truth[:, 0],
         selected=selected,
-        inputs={
-            "ground_truth": truth.source,
-            "detections": results.source,
-            "format": "lvis" if truth.federated else "coco",
-            "iou": pair.iou,
-            "images": len(truth.images),
-            "classes": len(selected),
-            "annotations": len(truth),
-            "detection_count": results.total,
-            "exact_lvis": exact_lvis,
-        },
+        inputs=pair.facts(classes=len(selected), exact_lvis=exact_lvis),
         warnings=warnings,
     )
-
-
-def select(
-    gt: GroundTruth,
-    classes: str | Iterable[int | str] | None,
-    groups: Mapping[str, NDArray[np.int64]],
-) -> NDArray[np.int64]:
-    """Rows of the classes meant: all, a group, letters of "rcf", names or ids."""
-    if classes is None:
-        return np.arange(len(gt.categories))
-    if isinstance(classes, str) and classes in groups:
-        return groups[classes]
-    if isinstance(classes, str):
-        return gt.categories.subset(classes)
-    return gt.categories.select(classes)
-
-
-def counted(
-    gt: GroundTruth, ranking: Ranking, selected: NDArray[np.int64], exact_lvis: bool
-) -> NDArray[np.bool_] | None:
-    """[N] detections that budgets count; None for all."""
-    every = len(selected) == len(gt.categories)
-    if exact_lvis and every:
-        return None
-    rows = category_rows(gt, ranking)
-    members = np.isin(rows, selected)
-    if exact_lvis:
-        members |= rows < 0
-    return None if members.all() else members[ranking.category]
 
 
 class _Runner:

@@ -36,32 +36,55 @@ def image_cut(counts: NDArray[np.int64]) -> tuple[int, int] | None:
     return None
 
 
+def lower_bound(cut: int, budgets: Sequence[Budget], *, every_class: bool) -> bool:
+    """Whether a file cut at `cut` detections an image lacks some that the budgets would keep: not
+    where they begin with a limit an image that is no higher, over all classes."""
+    if not budgets:
+        return True
+    first = budgets[0]
+    if isinstance(first, PerImageClass):
+        return False
+    return not (isinstance(first, PerImage) and first.limit <= cut and every_class)
+
+
 def input_warnings(
     gt: GroundTruth,
     results: Results,
     *,
     exact_lvis: bool,
     budgets: Mapping[str, Sequence[Budget]],
+    every_class: bool = True,
 ) -> list[str]:
     """One sentence for each thing that changes what the numbers mean."""
-    found = []
-    cut = image_cut(results.per_image)
-    most, images = cut or (0, 0)
+    most, _ = image_cut(results.per_image) or (0, 0)
     bounded = [
         f"AP-{name.capitalize()}"
         for name, limits in budgets.items()
-        if not any(isinstance(limit, PerImage) and limit.limit <= most for limit in limits)
-        and not any(isinstance(limit, PerImageClass) for limit in limits)
+        if most and lower_bound(most, limits, every_class=every_class)
     ]
-    if cut is not None and bounded:
-        found.append(
-            f"{results.source} was cut at {most:,} detections an image before it came here "
-            f"({images:,} of {(results.per_image > 0).sum():,} images have exactly {most:,}): "
-            f"{_listed(bounded)} "
-            f"{'is' if len(bounded) == 1 else 'are'} only a lower bound. Write results without "
-            "a limit an image."
-        )
-    found += _unknown_classes(gt, results, exact_lvis)
+    return [
+        *(cut_warnings(results, _listed(bounded), len(bounded)) if bounded else []),
+        *reading_warnings(gt, results, exact_lvis=exact_lvis),
+    ]
+
+
+def cut_warnings(results: Results, bounded: str, number: int) -> list[str]:
+    """That the file was cut, and which numbers, so many, are not what they seem."""
+    cut = image_cut(results.per_image)
+    if cut is None:
+        return []
+    most, images = cut
+    return [
+        f"{results.source} was cut at {most:,} detections an image before it came here "
+        f"({images:,} of {(results.per_image > 0).sum():,} images have exactly {most:,}): "
+        f"{bounded} {'is only a lower bound' if number == 1 else 'are only lower bounds'}. Write "
+        "results without a limit an image."
+    ]
+
+
+def reading_warnings(gt: GroundTruth, results: Results, *, exact_lvis: bool) -> list[str]:
+    """Where the files are read otherwise than by the reference tools."""
+    found = _unknown_classes(gt, results, exact_lvis)
     if exact_lvis:
         return found
     zero_id = int((gt.id == 0).sum())

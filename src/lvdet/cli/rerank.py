@@ -1,0 +1,123 @@
+"""`lvdet rerank`: how AP-Old is gamed, on your own results."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lvdet.cli.json_file import write_json
+from lvdet.cli.terminal import print_tables, progress_bar, warn
+from lvdet.errors import InputError
+
+if TYPE_CHECKING:
+    from lvdet.metrics.account import Account
+
+EXAMPLES = """\b
+Examples:
+  lvdet rerank lvis_v1_val.json results.json -o reranked.json
+  lvdet rerank gt.json results.json --dets-per-class best --scores gain.json
+  lvdet rerank gt.json results.json --account exchanged.jsonl
+  lvdet rerank gt.json results.json --image 397133
+"""
+ENDINGS = (".json", ".jsonl", ".ndjson", ".parquet")
+
+
+def run(
+    ground_truth: Annotated[Path, typer.Argument(metavar="GT", help="LVIS or COCO annotations.")],
+    detections: Annotated[str, typer.Argument(metavar="DT", help="Results, as for evaluate.")],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="OUT",
+            help="Write the re-ranked results, whole rows: .json, .jsonl or .parquet.",
+        ),
+    ] = None,
+    dets_per_class: Annotated[
+        str,
+        typer.Option(
+            metavar="K|best",
+            help="Detections of each class that are kept first; best searches for the number "
+            "that raises AP-Old most.",
+        ),
+    ] = "10000",
+    dets_per_image: Annotated[
+        int, typer.Option(metavar="N", help="Detections of each image that are kept then.")
+    ] = 300,
+    account: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.jsonl",
+            help="Write, a line for each image that changed, what was dropped for what.",
+        ),
+    ] = None,
+    image: Annotated[
+        int | None, typer.Option(metavar="ID", help="Print what was dropped for what in an image.")
+    ] = None,
+    scores: Annotated[
+        Path | None, typer.Option(metavar="FILE.json", help="Write the numbers as JSON.")
+    ] = None,
+    iou: Annotated[
+        str | None,
+        typer.Option(help="bbox, segm or boundary. Default: segm where the results have masks."),
+    ] = None,
+    exact_lvis: Annotated[
+        bool, typer.Option("--exact-lvis", help="Repeat the quirks of the reference tools.")
+    ] = False,
+    threads: Annotated[
+        int | None, typer.Option(help="Threads to use. Default: all cores, or LVDET_THREADS.")
+    ] = None,
+) -> None:
+    """Keep the best of each class, then the best of each image, and see AP-Old rise."""
+    if output is not None and output.suffix.lower() not in ENDINGS:
+        raise InputError(
+            f"{output}: unknown ending {output.suffix!r}, expected one of {', '.join(ENDINGS)}"
+        )
+    cap: int | str = dets_per_class
+    if dets_per_class != "best":
+        try:
+            cap = int(dets_per_class.replace(",", "").replace("_", ""))
+        except ValueError:
+            raise InputError(
+                f"--dets-per-class is {dets_per_class!r}, expected a whole number or best"
+            ) from None
+
+    from lvdet.metrics.gaming import rerank
+    from lvdet.read.detections import write_detections
+
+    result = rerank(
+        ground_truth,
+        detections,
+        dets_per_class=cap,
+        dets_per_image=dets_per_image,
+        iou=iou,
+        exact_lvis=exact_lvis,
+        threads=threads,
+        watch=progress_bar,
+    )
+    of_image = None if image is None else result.account().image(image)
+    if output is not None:
+        write_detections(result.detections, output)
+    if account is not None:
+        write_account(result.account(), account)
+    if scores is not None:
+        write_json(result.to_dict(), scores)
+    print_tables(result.title(), result.layouts())
+    if of_image is not None:
+        print(f"\n{of_image}")
+    for text in result.warnings:
+        warn(text)
+
+
+def write_account(account: Account, path: Path) -> None:
+    """Writes a line of JSON for each image with changes."""
+    from lvdet.read.files import write_whole
+
+    with write_whole(path) as file:
+        for image in account:
+            line = json.dumps(image.to_dict(), ensure_ascii=False)
+            file.write(line.encode(errors="replace") + b"\n")

@@ -1,0 +1,176 @@
+"""`lvdet sweep`: any grid of budgets from one match."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lvdet.cli.json_file import write_json
+from lvdet.cli.terminal import print_tables, progress_bar, warn
+from lvdet.errors import InputError
+
+if TYPE_CHECKING:
+    from lvdet.metrics.sweep_result import Sweep
+    from lvdet.metrics.toy import Toy
+
+EXAMPLES = """\b
+Examples:
+  lvdet sweep lvis_v1_val.json results.json
+  lvdet sweep gt.json results.json --paper image-limit,subsets --output tables.tex
+  lvdet sweep gt.json results.json --per-image 100,300,inf --per-class 1000,10000,inf --order both
+  lvdet sweep gt.json results.json --per-image 300 --rerank 10000 --subsets r,c,f,rcf
+  lvdet sweep --paper toy
+"""
+ENDINGS = (".json", ".csv", ".md", ".tex")
+
+
+def run(
+    ground_truth: Annotated[
+        Path | None, typer.Argument(metavar="GT", help="LVIS or COCO annotations.")
+    ] = None,
+    detections: Annotated[
+        str | None, typer.Argument(metavar="DT", help="Results, as for evaluate.")
+    ] = None,
+    per_image: Annotated[
+        str | None,
+        typer.Option(metavar="N,…", help="Limits an image, between commas; inf is no limit."),
+    ] = None,
+    per_class: Annotated[
+        str | None,
+        typer.Option(metavar="N,…", help="Limits a class, between commas; inf is no limit."),
+    ] = None,
+    order: Annotated[
+        str,
+        typer.Option(
+            help="Which limit comes first where a row has both: class-first, image-first or both."
+        ),
+    ] = "class-first",
+    subsets: Annotated[
+        str | None,
+        typer.Option(
+            metavar="r,c,rc,…",
+            help="Restrict the detector to these classes before any limit counts: letters of rcf, "
+            "or names or ids of classes, between commas.",
+        ),
+    ] = None,
+    rerank: Annotated[
+        int | None,
+        typer.Option(
+            metavar="K",
+            help="Add, for each limit an image, the row with a limit of K a class before it.",
+        ),
+    ] = None,
+    paper: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME,…",
+            help="Tables of the paper: ranking, image-limit, subsets, class-limit, pool-limit, or "
+            "all of these (the default where no limit is asked for); toy needs no files.",
+        ),
+    ] = None,
+    iou: Annotated[
+        str | None,
+        typer.Option(help="bbox, segm or boundary. Default: segm where the results have masks."),
+    ] = None,
+    exact_lvis: Annotated[
+        bool, typer.Option("--exact-lvis", help="Repeat the quirks of the reference tools.")
+    ] = False,
+    output: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the tables as .json, .csv, .md or .tex, by the ending; may be given again.",
+        ),
+    ] = None,
+    threads: Annotated[
+        int | None, typer.Option(help="Threads to use. Default: all cores, or LVDET_THREADS.")
+    ] = None,
+) -> None:
+    """AP and AP-Pool under many limits an image and a class, from one match."""
+    names = None if paper is None else _parts(paper, "--paper")
+    outputs = output or []
+    for path in outputs:
+        if path.suffix.lower() not in ENDINGS:
+            raise InputError(
+                f"{path}: unknown ending {path.suffix!r}, expected one of {', '.join(ENDINGS)}"
+            )
+    with_toy = names is not None and "toy" in names
+    rest = None if names is None else [name for name in names if name != "toy"]
+    limits = [per_image, per_class, subsets, rerank]
+    with_files = not with_toy or bool(rest) or any(item is not None for item in limits)
+    if with_files and (ground_truth is None or detections is None):
+        missing = "GT" if ground_truth is None else "DT"
+        raise InputError(f"Missing argument '{missing}' (see --help); only --paper toy needs none")
+
+    from lvdet.metrics.sweep import sweep
+    from lvdet.metrics.toy import toy
+
+    example = toy() if with_toy else None
+    result = None
+    if with_files:
+        assert ground_truth is not None
+        assert detections is not None
+        result = sweep(
+            ground_truth,
+            detections,
+            per_image=None if per_image is None else _limits(per_image, "--per-image"),
+            per_class=None if per_class is None else _limits(per_class, "--per-class"),
+            order=("class-first", "image-first") if order == "both" else order,
+            subsets=None if subsets is None else _parts(subsets, "--subsets"),
+            rerank=rerank,
+            paper=rest or None,
+            iou=iou,
+            exact_lvis=exact_lvis,
+            threads=threads,
+            watch=progress_bar,
+        )
+    for path in outputs:
+        write_tables(path, result, example)
+    if example is not None:
+        print(example, end="\n\n" if result is not None else "\n")
+    if result is not None:
+        print_tables(result.title(), result.layouts())
+        for text in result.warnings:
+            warn(text)
+
+
+def write_tables(path: Path, result: Sweep | None, example: Toy | None) -> None:
+    """Writes what was worked out in the format that the ending names."""
+    from lvdet.metrics.table_text import latex, markdown
+    from lvdet.read.files import write_whole
+
+    ending = path.suffix.lower()
+    if ending == ".json":
+        content = {} if result is None else result.to_dict()
+        write_json(content | ({} if example is None else {"toy": example.to_dict()}), path)
+        return
+    if ending == ".csv":
+        if result is None:
+            raise InputError(f"{path}: the toy example is written as .json, .md or .tex")
+        text = result.to_csv()
+    else:
+        layouts = [] if example is None else [example.layout()]
+        digits = 1 if ending == ".tex" else 2
+        layouts += [] if result is None else result.layouts(digits)
+        text = (latex if ending == ".tex" else markdown)(layouts)
+    with write_whole(path) as file:
+        file.write(text.encode(errors="replace"))
+
+
+def _parts(text: str, option: str) -> list[str]:
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if not parts:
+        raise InputError(f"{option} {text!r} names nothing")
+    return parts
+
+
+def _limits(text: str, option: str) -> list[int | None]:
+    limits: list[int | None] = []
+    for part in _parts(text, option):
+        try:
+            limits.append(None if part.lower() in ("inf", "∞") else int(part.replace("_", "")))
+        except ValueError:
+            raise InputError(f"{option} has {part!r}, expected whole numbers or inf") from None
+    return limits

@@ -1,0 +1,147 @@
+"""What a re-ranking exchanged: for each image, which detections went and which came."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lvdet.errors import InputError
+from lvdet.tables.detections import Detections
+from lvdet.tables.ground_truth import GroundTruth
+from lvdet.tables.matches import Matches
+from lvdet.tables.problems import category_rows, image_rows
+
+OUTCOMES = ("not counted", "wrong", "right")
+
+
+def outcomes(matches: Matches, rows: int) -> NDArray[np.int8]:
+    """[rows] what each detection is at the first IoU threshold, by place in `OUTCOMES`."""
+    found = np.zeros(rows, dtype=np.int8)
+    matched, ignored = matches.flags(0)
+    found[matches.detection] = np.where(ignored, 0, np.where(matched, 2, 1))
+    return found
+
+
+@dataclass(frozen=True)
+class Exchanged:
+    """A detection that went or came. outcome: "right", "wrong" or "not counted", at IoU 0.5."""
+
+    category_id: int
+    name: str
+    score: float
+    box: tuple[float, ...]
+    outcome: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "category_id": self.category_id,
+            "class": self.name,
+            "score": self.score,
+            "bbox": list(self.box),
+            "outcome": self.outcome,
+        }
+
+
+@dataclass(frozen=True)
+class ImageAccount:
+    """The exchange in one image, both sides by falling score."""
+
+    image_id: int
+    file_name: str
+    dropped: tuple[Exchanged, ...]
+    added: tuple[Exchanged, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, a line of `lvdet rerank --account`."""
+        return {
+            "image_id": self.image_id,
+            "file_name": self.file_name,
+            "dropped": [item.to_dict() for item in self.dropped],
+            "added": [item.to_dict() for item in self.added],
+        }
+
+    def __str__(self) -> str:
+        name = f" ({self.file_name})" if self.file_name else ""
+        width = max((len(item.name) for item in (*self.dropped, *self.added)), default=0)
+        lines = [f"image {self.image_id}{name}"]
+        for title, sign, items in (("dropped", "-", self.dropped), ("added", "+", self.added)):
+            right = sum(item.outcome == "right" for item in items)
+            lines.append(f"{title}: {len(items):,}, of which {right:,} right")
+            lines += [
+                f"  {sign} {item.score:.5f}  {item.name:<{width}}  {item.outcome:<11}  "
+                f"[{', '.join(f'{value:g}' for value in item.box)}]"
+                for item in items
+            ]
+        return "\n".join(lines)
+
+
+class Account:
+    """The images with changes, in order of id; each is put together when it is asked for.
+
+    dropped, added: [N] rows that only the first ranking keeps, and only the second
+    outcome: [N] as of `outcomes`
+    """
+
+    def __init__(
+        self,
+        gt: GroundTruth,
+        detections: Detections,
+        dropped: NDArray[np.bool_],
+        added: NDArray[np.bool_],
+        outcome: NDArray[np.int8],
+    ) -> None:
+        self._gt, self._detections = gt, detections
+        self._dropped, self._outcome = dropped, outcome
+        image = image_rows(gt, detections)
+        self._class_rows = category_rows(gt, detections)
+        rows = np.flatnonzero(dropped | added)
+        where = image[detections.image[rows]]
+        order = np.lexsort((rows, -detections.score[rows], where))
+        self._rows, where = rows[order], where[order]
+        self._images, starts = np.unique(where, return_index=True)
+        self._starts = np.append(starts, len(where))
+
+    def __len__(self) -> int:
+        return len(self._images)
+
+    def __iter__(self) -> Iterator[ImageAccount]:
+        return (self._account(place) for place in range(len(self)))
+
+    def image(self, image_id: int) -> ImageAccount:
+        """The exchange in the image of that id; nothing on both sides where nothing changed."""
+        known = np.flatnonzero(self._gt.images.ids == image_id)
+        if not len(known):
+            raise InputError(f"image {image_id} is not in {self._gt.source}")
+        place = int(np.searchsorted(self._images, known[0]))
+        if place < len(self) and self._images[place] == known[0]:
+            return self._account(place)
+        return ImageAccount(image_id, self._gt.images.file_names[known[0]], (), ())
+
+    def _account(self, place: int) -> ImageAccount:
+        images = self._gt.images
+        at = int(self._images[place])
+        rows = self._rows[self._starts[place] : self._starts[place + 1]]
+        went = self._dropped[rows]
+        return ImageAccount(
+            int(images.ids[at]),
+            images.file_names[at],
+            tuple(self._exchanged(row) for row in rows[went].tolist()),
+            tuple(self._exchanged(row) for row in rows[~went].tolist()),
+        )
+
+    def _exchanged(self, row: int) -> Exchanged:
+        dt = self._detections
+        category = int(dt.category[row])
+        known = int(self._class_rows[category])
+        return Exchanged(
+            int(dt.category_ids[category]),
+            self._gt.categories.names[known] if known >= 0 else "",
+            float(dt.score[row]),
+            tuple(dt.box[row].tolist()),
+            OUTCOMES[self._outcome[row]],
+        )

@@ -1,0 +1,170 @@
+"""Any grid of budgets from one match (the paper, sections 3, 4 and 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lvdet.errors import InputError
+from lvdet.limit.budgets import Budget
+from lvdet.limit.needs import Need
+from lvdet.metrics.budget_tables import (
+    CLASS_FIRST,
+    BudgetTable,
+    Classes,
+    LimitList,
+    grid,
+    paper_tables,
+)
+from lvdet.metrics.inputs import Annotations, DetectionSource, Watch, load_pair
+from lvdet.metrics.scores import Scores
+from lvdet.metrics.subsets import select
+from lvdet.metrics.sweep_result import Sweep, SweepRow
+from lvdet.metrics.warnings import cut_warnings, image_cut, lower_bound, reading_warnings
+from lvdet.tables.categories import FREQUENCIES, Categories
+from lvdet.tables.ground_truth import GroundTruth
+
+
+def sweep(
+    gt: Annotations,
+    detections: DetectionSource,
+    *,
+    per_image: LimitList = None,
+    per_class: LimitList = None,
+    order: str | Sequence[str] = CLASS_FIRST,
+    subsets: Sequence[str | Iterable[int | str]] | None = None,
+    rerank: int | None = None,
+    paper: str | Iterable[str] | None = None,
+    iou: str | None = None,
+    exact_lvis: bool = False,
+    threads: int | None = None,
+    watch: Watch | None = None,
+) -> Sweep:
+    """AP and AP-Pool under every combination of limits, from one match.
+
+    gt, detections: tables, or paths of files, as for `evaluate`.
+    per_image, per_class: limits over all classes of an image and over all images of a class;
+        None in a list is no limit.
+    order: "class-first" or "image-first", which limit comes first where a row has both, or
+        ("class-first", "image-first") for a row of each.
+    subsets: restrict the detector to these classes before any limit counts, and take AP over
+        them: letters of "rcf", names, or lists of names and ids.
+    rerank: adds, for each limit an image, the row in which a limit of `rerank` a class comes
+        first: the paper's "Ranking 2".
+    paper: tables of the paper by name: "ranking", "image-limit", "subsets", "class-limit",
+        "pool-limit", or "all" of those that the annotations allow. This is the default where no
+        limit and no subset is asked for.
+    iou, exact_lvis, threads, watch: as for `evaluate`.
+    """
+    asked = any(item is not None for item in (per_image, per_class, subsets, rerank))
+    own = grid(per_image, per_class, order, subsets, rerank) if asked else None
+    if own is None and paper is None:
+        paper = "all"
+
+    def choose(gt: GroundTruth) -> list[BudgetTable]:
+        frequencies = bool(gt.categories.groups())
+        named = [] if paper is None else paper_tables(paper, frequencies=frequencies)
+        return [*named, *([] if own is None else [own])]
+
+    def needs(gt: GroundTruth) -> list[Need]:
+        return _needs(gt, choose(gt))
+
+    pair = load_pair(
+        gt, detections, needs, iou=iou, exact_lvis=exact_lvis, threads=threads, watch=watch
+    )
+    truth, results = pair.gt, pair.results
+    tables = choose(truth)
+    if not tables:
+        raise InputError("no table was asked for")
+    selected = _selected(truth, tables)
+    warnings = reading_warnings(truth, results, exact_lvis=exact_lvis)
+    scores = Scores(pair, exact_lvis=exact_lvis, threads=threads)
+    cut, _ = image_cut(results.per_image) or (None, 0)
+    rows = [row for table in tables for row in _rows(table, truth, scores, selected, cut)]
+    bounded = sum(row.lower_bound for row in rows)
+    if bounded:
+        some = f"{bounded:,} of {len(rows):,} rows, which would keep more of uncut results,"
+        warnings = [*cut_warnings(results, some, bounded), *warnings]
+    return Sweep(
+        rows=rows,
+        tables={table.name: table for table in tables},
+        inputs=pair.facts(classes=len(truth.categories), exact_lvis=exact_lvis),
+        warnings=warnings,
+    )
+
+
+def _needs(gt: GroundTruth, tables: Sequence[BudgetTable]) -> list[Need]:
+    """What the first budgets of all rows need: of each kind and each set of classes, the highest
+    limit holds the others, and no limit at all holds every one."""
+    selected = _selected(gt, tables)
+    needs: dict[tuple[Classes, type[Budget] | None], Need] = {}
+    for row in (row for table in tables for row in table.rows):
+        first = row.budgets[0] if row.budgets else None
+        key = (row.classes, None if first is None else type(first))
+        known = needs.get(key)
+        if known is None or (first and known.budget and first.limit > known.budget.limit):
+            needs[key] = Need(first, selected[row.classes])
+    return [
+        need
+        for (classes, kind), need in needs.items()
+        if kind is None or (classes, None) not in needs
+    ]
+
+
+def _selected(gt: GroundTruth, tables: Sequence[BudgetTable]) -> dict[Classes, NDArray[np.int64]]:
+    """The rows of the classes that the tables name."""
+    groups = gt.categories.groups()
+    named = dict.fromkeys(row.classes for table in tables for row in table.rows)
+    return {classes: select(gt, classes, groups) for classes in named}
+
+
+def _rows(
+    table: BudgetTable,
+    gt: GroundTruth,
+    scores: Scores,
+    selected: dict[Classes, NDArray[np.int64]],
+    cut: int | None,
+) -> list[SweepRow]:
+    base = table.base if gt.federated else table.coco_base
+    found: list[SweepRow] = []
+    for limits in table.rows:
+        rows = selected[limits.classes]
+        every_class = len(rows) == len(gt.categories)
+        both = None not in (limits.per_image, limits.per_class)
+        instances = scores.instances(rows)
+        found.append(
+            SweepRow(
+                table=table.name,
+                dets_per_image=limits.per_image,
+                dets_per_class=limits.per_class,
+                order=limits.order if both else None,
+                classes=_label(gt.categories, limits.classes),
+                class_count=len(rows),
+                instances_per_class=instances / len(rows) if len(rows) else float("nan"),
+                metrics=scores.average(limits.budgets, rows),
+                pool=scores.pooled(limits.budgets, rows),
+                lower_bound=cut is not None
+                and lower_bound(cut, limits.budgets, every_class=every_class),
+            )
+        )
+    return [_compared(row, found, base) for row in found]
+
+
+def _compared(row: SweepRow, rows: Sequence[SweepRow], base: int) -> SweepRow:
+    """The row with its distance from the one it is compared with, if that is another."""
+    alike = [other for other in rows if other.classes == row.classes]
+    against = alike[min(base, len(alike) - 1)]
+    return row if against is row else row.against(against)
+
+
+def _label(categories: Categories, classes: Classes) -> str:
+    """What to call the classes: "rcf" and its parts where they have frequencies."""
+    if classes is None:
+        return "rcf" if np.isin(categories.frequency, FREQUENCIES).all() else "all"
+    if not isinstance(classes, str):
+        return ", ".join(map(str, classes))
+    if set(classes) <= set(FREQUENCIES) and classes not in categories.names:
+        return "".join(letter for letter in FREQUENCIES if letter in classes)
+    return classes

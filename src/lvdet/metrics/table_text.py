@@ -1,0 +1,124 @@
+"""Tables as text: for a pipe, for Markdown, for LaTeX."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_LATEX = str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        "{": r"\{",
+        "}": r"\}",
+        "&": r"\&",
+        "%": r"\%",
+        "$": r"\$",
+        "#": r"\#",
+        "_": r"\_",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "∞": r"$\infty$",
+        "–": "--",
+    }
+)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A value, and how far it is from the one it is compared with ("" for nothing)."""
+
+    value: str
+    delta: str = ""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A table to be read: its name, what it says, the head and the lines under it."""
+
+    name: str
+    title: str
+    head: list[str]
+    lines: list[list[Cell]]
+
+
+def text(layouts: Sequence[Layout]) -> str:
+    """Columns set by spaces, deltas beside the values."""
+    return "\n\n".join(_text(layout) for layout in layouts)
+
+
+def markdown(layouts: Sequence[Layout]) -> str:
+    """Tables between bars, under headings."""
+    parts = []
+    for layout in layouts:
+        lines = [layout.head, ["---:"] * len(layout.head)]
+        lines += [[_together(cell) for cell in line] for line in layout.lines]
+        body = "\n".join(f"| {' | '.join(map(_unbarred, line))} |" for line in lines)
+        parts.append(f"### {layout.title}\n\n{body}\n")
+    return "\n".join(parts)
+
+
+def latex(layouts: Sequence[Layout]) -> str:
+    """A `table` each, for the package booktabs."""
+    parts = []
+    for layout in layouts:
+        head = " & ".join(map(_escaped, layout.head))
+        lines = [" & ".join(map(_latex_cell, line)) for line in layout.lines]
+        parts.append(
+            "\n".join(
+                [
+                    r"\begin{table}",
+                    r"    \centering",
+                    rf"    \begin{{tabular}}{{{'r' * len(layout.head)}}}",
+                    r"        \toprule",
+                    rf"        {head} \\",
+                    r"        \midrule",
+                    *(rf"        {line} \\" for line in lines),
+                    r"        \bottomrule",
+                    r"    \end{tabular}",
+                    rf"    \caption{{{_escaped(layout.title)}.}}",
+                    rf"    \label{{tab:{layout.name}}}",
+                    r"\end{table}",
+                    "",
+                ]
+            )
+        )
+    return "\n".join(parts)
+
+
+def _text(layout: Layout) -> str:
+    columns = [[line[place] for line in layout.lines] for place in range(len(layout.head))]
+    set_columns = [_set(head, cells) for head, cells in zip(layout.head, columns, strict=True)]
+    lines = ["  ".join(line).rstrip() for line in zip(*set_columns, strict=True)]
+    return "\n".join([f"{layout.title} ({layout.name})", *lines])
+
+
+def _set(head: str, cells: Sequence[Cell]) -> list[str]:
+    """The lines of a column, all of one width: the head over the values, deltas behind them."""
+    left = max(len(head), *(len(cell.value) for cell in cells))
+    right = max(len(cell.delta) for cell in cells)
+    space = " " if right else ""
+    return [
+        f"{first:>{left}}{space}{second:>{right}}"
+        for first, second in [(head, ""), *((cell.value, cell.delta) for cell in cells)]
+    ]
+
+
+def _together(cell: Cell) -> str:
+    return f"{cell.value} ({cell.delta})" if cell.delta else cell.value
+
+
+def _unbarred(value: str) -> str:
+    return " ".join(value.replace("\\", "\\\\").replace("|", r"\|").split())
+
+
+def _escaped(value: str) -> str:
+    return " ".join(value.split()).translate(_LATEX)
+
+
+def _latex_cell(cell: Cell) -> str:
+    if not cell.delta:
+        return _escaped(cell.value)
+    sign, number = cell.delta[0], cell.delta[1:]
+    return rf"{_escaped(cell.value)} {{\scriptsize ${sign}{number}$}}"

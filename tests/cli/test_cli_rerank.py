@@ -1,0 +1,92 @@
+"""`lvdet rerank` and `lvdet audit` as they are run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import lvdet
+from cli.run_lvdet import lvdet_call, lvdet_command
+from cli.small_set import COCO, pair
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    folder = tmp_path_factory.mktemp("rerank")
+    gt, dt = lvdet.simulate(images=12, classes=60, dets_per_image=40, masks=True, seed=5)
+    lvdet.write_ground_truth(gt, folder / "gt.json")
+    lvdet.write_detections(dt, folder / "dt.json")
+    return folder / "gt.json", folder / "dt.json"
+
+
+LIMITS = ("--dets-per-class", "8", "--dets-per-image", "15")
+
+
+@pytest.mark.parametrize("ending", ["json", "jsonl", "parquet"])
+def test_the_results_are_written(files: tuple[Path, Path], tmp_path: Path, ending: str) -> None:
+    output = tmp_path / f"out.{ending}"
+    done = lvdet_call("rerank", *files, *LIMITS, "--output", output, "--iou", "bbox").good()
+    assert "AP-Old, 15/image" in done.out
+    assert "AP-Fixed, 10,000/class" in done.out
+    result = lvdet.rerank(*files, dets_per_class=8, dets_per_image=15)
+    written = lvdet.read_detections(output)
+    assert written.score.tolist() == result.detections.score.tolist()
+    assert written.box.tolist() == result.detections.box.tolist()
+    assert written.masks is not None
+    assert result.detections.masks is not None
+    assert written.masks.row(3) == result.detections.masks.row(3)
+
+
+def test_numbers_account_and_image(files: tuple[Path, Path], tmp_path: Path) -> None:
+    account, scores = tmp_path / "account.jsonl", tmp_path / "scores.json"
+    result = lvdet.rerank(*files, dets_per_class=8, dets_per_image=15)
+    image = next(iter(result.account()))
+    done = lvdet_command(
+        *("rerank", *files, *LIMITS, "--account", account),
+        *("--scores", scores, "--image", str(image.image_id)),
+    ).good()
+    assert str(image) in done.out
+    assert json.loads(scores.read_text()) == result.to_dict()
+    lines = [json.loads(line) for line in account.read_text().splitlines()]
+    assert lines == [item.to_dict() for item in result.account()]
+
+
+def test_the_best_cap(files: tuple[Path, Path]) -> None:
+    done = lvdet_call("rerank", *files, "--dets-per-class", "best", "--dets-per-image", "15").good()
+    assert "tried)" in done.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--dets-per-class", "many"], "'many'"),
+        (["--dets-per-class", "-1"], "budget of -1"),
+        (["--dets-per-image", "-1"], "budget of -1"),
+        (["-o", "out.csv"], "'.csv'"),
+        (["--image", "77"], "image 77 is not in"),
+    ],
+)
+def test_bad_options_are_one_line(arguments: list[str], says: str, tmp_path: Path) -> None:
+    lvdet_call("rerank", *pair(tmp_path), *arguments).refused(says)
+    assert {path.name for path in tmp_path.iterdir()} == {"gt.json", "dt.json"}
+
+
+def test_an_audit(files: tuple[Path, Path], tmp_path: Path) -> None:
+    output = tmp_path / "audit.json"
+    done = lvdet_command("audit", *files, "--output", output).good()
+    result = lvdet.audit(*files)
+    assert json.loads(output.read_text()) == result.to_dict()
+    for sentence in (*result.findings(), *result.verdict):
+        assert sentence in done.out
+
+
+def test_an_audit_of_a_coco_file(tmp_path: Path) -> None:
+    done = lvdet_call("audit", *pair(tmp_path, COCO)).good()
+    assert "re-ranking cannot raise it" in done.out
+
+
+def test_an_audit_of_what_is_no_file(tmp_path: Path) -> None:
+    gt, _ = pair(tmp_path)
+    lvdet_call("audit", gt, tmp_path / "none.json").refused("none.json")

@@ -1,0 +1,139 @@
+"""`lvdet sweep`: tables on the terminal and in files."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+import lvdet
+from cli.run_lvdet import lvdet_call, lvdet_command
+from cli.small_set import COCO, pair
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    folder = tmp_path_factory.mktemp("sweep")
+    gt, dt = lvdet.simulate(images=20, classes=40, dets_per_image=None, seed=5)
+    lvdet.write_ground_truth(gt, folder / "gt.json")
+    lvdet.write_detections(dt, folder / "dt.json")
+    return folder / "gt.json", folder / "dt.json"
+
+
+def test_all_tables_by_default(files: tuple[Path, Path], tmp_path: Path) -> None:
+    done = lvdet_command("sweep", *files, "--output", tmp_path / "out.json").good()
+    assert done.err == ""
+    for name in ("ranking", "image-limit", "subsets", "class-limit", "pool-limit"):
+        assert f"({name})" in done.out
+    content = json.loads((tmp_path / "out.json").read_text())
+    assert len(content["rows"]) == 32
+    named = lvdet_call("sweep", *files, "--paper", "all").good()
+    assert named.out == done.out
+
+
+def test_a_grid(files: tuple[Path, Path], tmp_path: Path) -> None:
+    output = tmp_path / "out.json"
+    lvdet_call(
+        *("sweep", *files, "--per-image", "2, 5,inf", "--per-class", "3,inf", "--order", "both"),
+        *("--subsets", "r,rcf", "--rerank", "1", "--iou", "bbox", "--output", output),
+    ).good()
+    rows = json.loads(output.read_text())["rows"]
+    # Of each subset: twice (two orders, no class limit, re-ranked), then a class limit, and none.
+    assert len(rows) == 2 * (2 * 4 + 2)
+    swept = lvdet.sweep(
+        *files,
+        per_image=[2, 5, None],
+        per_class=[3, None],
+        order=("class-first", "image-first"),
+        subsets=["r", "rcf"],
+        rerank=1,
+    )
+    assert rows == swept.to_dict()["rows"]
+
+
+def test_files_by_their_endings(files: tuple[Path, Path], tmp_path: Path) -> None:
+    targets = [tmp_path / f"out.{ending}" for ending in ("json", "csv", "md", "TEX")]
+    outputs = [part for path in targets for part in ("--output", path)]
+    lvdet_call("sweep", *files, "--paper", "ranking,subsets", *outputs).good()
+    assert len(json.loads(targets[0].read_text())["rows"]) == 16
+    with open(targets[1], newline="") as file:
+        assert len(list(csv.DictReader(file))) == 16
+    assert targets[2].read_text().count("### ") == 2
+    assert targets[3].read_text().count(r"\toprule") == 2
+
+
+def test_the_toy_example_needs_no_files(tmp_path: Path) -> None:
+    done = lvdet_command("sweep", "--paper", "toy").good()
+    assert "0.6525" in done.out
+    assert "0.75" in done.out
+    outputs = [tmp_path / f"toy.{ending}" for ending in ("json", "md", "tex")]
+    for path in outputs:
+        lvdet_call("sweep", "--paper", "toy", "--output", path).good()
+    rows = json.loads(outputs[0].read_text())["toy"]["rows"]
+    assert [row["kept"] for row in rows] == [["A1", "A2"], ["A1", "B1"], ["A1", "A2", "B1"]]
+    assert "0.6525" in outputs[1].read_text()
+    assert "0.6525" in outputs[2].read_text()
+    lvdet_call("sweep", "--paper", "toy", "--output", tmp_path / "toy.csv").refused("toy.csv")
+
+
+def test_the_toy_example_beside_others(files: tuple[Path, Path], tmp_path: Path) -> None:
+    output = tmp_path / "out.json"
+    done = lvdet_call("sweep", *files, "--paper", "toy,ranking", "--output", output).good()
+    assert "0.6525" in done.out
+    assert "(ranking)" in done.out
+    assert {"rows", "toy"} <= set(json.loads(output.read_text()))
+    lvdet_call("sweep", "--paper", "toy,ranking").refused("GT", "toy")
+
+
+def test_warnings_go_to_stderr(tmp_path: Path) -> None:
+    gt, dt = lvdet.simulate(images=8, classes=30, dets_per_image=100, seed=1)
+    lvdet.write_ground_truth(gt, tmp_path / "gt.json")
+    lvdet.write_detections(dt, tmp_path / "dt.json")
+    done = lvdet_call("sweep", tmp_path / "gt.json", tmp_path / "dt.json").good()
+    assert done.err.startswith("warning: ")
+    assert "cut at 100 detections an image" in done.err
+    assert "lower bound" in done.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--per-image", "many"], "--per-image has 'many'"),
+        (["--per-image", "1.5"], "'1.5'"),
+        (["--per-image", ","], "--per-image ','"),
+        (["--per-class", "-3"], "budget of -3"),
+        (["--order", "last", "--per-image", "3"], "order 'last'"),
+        (["--subsets", "x"], "'x'"),
+        (["--paper", "rankings"], "no table 'rankings'"),
+        (["--paper", ""], "--paper"),
+        (["--iou", "mask"], "'mask'"),
+        (["--output", "out.xlsx"], "'.xlsx'"),
+        (["--output", "out"], "unknown ending"),
+        (["--threads", "0"], "0 threads"),
+    ],
+)
+def test_bad_options_are_one_line(arguments: list[str], says: str, tmp_path: Path) -> None:
+    lvdet_call("sweep", *pair(tmp_path), *arguments).refused(says)
+    assert {path.name for path in tmp_path.iterdir()} == {"gt.json", "dt.json"}
+
+
+def test_coco_files_have_no_frequencies(tmp_path: Path) -> None:
+    files = pair(tmp_path, COCO)
+    lvdet_call("sweep", *files, "--paper", "subsets").refused("frequency")
+    assert "(subsets)" not in lvdet_call("sweep", *files).good().out
+
+
+def test_drawn_on_a_terminal(files: tuple[Path, Path]) -> None:
+    from io import StringIO
+
+    from rich.console import Console
+
+    from lvdet.cli.terminal import drawn_layouts
+
+    result = lvdet.sweep(*files, per_image=[2, 5], per_class=[3, None], order="image-first")
+    page = StringIO()
+    Console(file=page, width=80).print(drawn_layouts(result.title(), result.layouts()))
+    assert "…" not in page.getvalue()
+    assert "AP-Pool by limits" in page.getvalue()
