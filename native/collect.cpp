@@ -63,6 +63,7 @@ void Collector::add(const NewRows& block) {
         add_wanted(block);
     total += static_cast<std::int64_t>(block.rows);
     if (!caps_.empty() && score.size() >= room_) {
+        if (!choosing_) begin_choosing();
         drop_passed();
         room_ = std::max(room_, score.size() + score.size() * 2 / 5);
     }
@@ -72,9 +73,7 @@ void Collector::count(const NewRows& block) {
     per_image.resize(image_ids.size(), 0);
     first_of_image.resize(image_ids.size(), -1);
     per_category.resize(category_ids.size(), 0);
-    for (Cap& cap : caps_)
-        cap.floors.resize(cap.by_image ? image_ids.size() * static_cast<std::size_t>(cap.parts)
-                                       : category_ids.size());
+    if (choosing_) size_floors();
     for (std::size_t i = 0; i < block.rows; ++i) {
         const auto at = static_cast<std::size_t>(block.image[i]);
         if (per_image[at]++ == 0) first_of_image[at] = total + static_cast<std::int64_t>(i);
@@ -102,15 +101,7 @@ void Collector::add_wanted(const NewRows& block) {
     std::size_t kept = 0;
     for (std::size_t i = 0; i < block.rows; ++i) {
         const std::int32_t at = block.image[i], of = block.category[i];
-        bool wanted = caps_.empty();
-        for (Cap& cap : caps_) {
-            const std::int64_t group = cap.group(at, of);
-            if (group < 0 || !cap.floors.passes(static_cast<std::size_t>(group), block.score[i]))
-                continue;
-            cap.floors.add(static_cast<std::size_t>(group), block.score[i]);
-            wanted = true;
-        }
-        if (!wanted) continue;
+        if (!caps_.empty() && !wanted(at, of, block.score[i])) continue;
         to_image[kept] = at;
         to_category[kept] = of;
         to_score[kept] = block.score[i];
@@ -130,6 +121,35 @@ void Collector::add_wanted(const NewRows& block) {
     score.shrink(before + kept);
 }
 
+// The row may be among the best of a group. Until there are many rows, all of them may.
+bool Collector::wanted(std::int32_t at, std::int32_t of, double value) {
+    bool any = false;
+    for (Cap& cap : caps_) {
+        const std::int64_t group = cap.group(at, of);
+        if (group < 0) continue;
+        if (choosing_) {
+            if (!cap.floors.passes(static_cast<std::size_t>(group), value)) continue;
+            cap.floors.add(static_cast<std::size_t>(group), value);
+        }
+        any = true;
+    }
+    return any;
+}
+
+// From now on it is known what rows have to exceed; small files never pay for that.
+void Collector::begin_choosing() {
+    choosing_ = true;
+    size_floors();
+    for (std::size_t i = 0; i < score.size(); ++i)
+        wanted(image.data()[i], category.data()[i], score.data()[i]);
+}
+
+void Collector::size_floors() {
+    for (Cap& cap : caps_)
+        cap.floors.resize(cap.by_image ? image_ids.size() * static_cast<std::size_t>(cap.parts)
+                                       : category_ids.size());
+}
+
 // Drops the rows that so many better ones have followed that no group keeps them.
 void Collector::drop_passed() {
     std::vector<std::uint8_t> keep(score.size(), 0);
@@ -144,6 +164,7 @@ void Collector::drop_passed() {
 
 void Collector::keep_best() {
     if (caps_.empty()) return;
+    size_floors();
     const std::size_t rows = score.size();
     std::vector<std::uint8_t> keep(rows, 0), best(rows);
     std::vector<std::int32_t> group(rows);

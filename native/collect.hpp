@@ -115,6 +115,9 @@ class Collector {
     void add_all(const NewRows& block);
     void add_wanted(const NewRows& block);
     void count(const NewRows& block);
+    bool wanted(std::int32_t at, std::int32_t of, double value);
+    void begin_choosing();
+    void size_floors();
     void drop_passed();
     void filter_rows(const std::vector<std::uint8_t>& keep);
     void filter_details(const std::vector<std::uint8_t>& keep);
@@ -122,6 +125,7 @@ class Collector {
     std::vector<Cap> caps_;
     VerifiedCells cells_;
     std::size_t room_;  // rows held before those that were passed by others are dropped
+    bool choosing_ = false;
     int threads_;
 };
 
