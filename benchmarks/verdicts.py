@@ -28,7 +28,7 @@ class Agreement:
 
     @property
     def worst(self) -> float:
-        return max(self.differences[name] for name in ASSERTED)
+        return max(self.differences[name] for name in ASSERTED if name in self.differences)
 
     @property
     def asserted(self) -> bool:
@@ -111,6 +111,7 @@ def _differences(first: Sequence[Sample], second: Sequence[Sample]) -> dict[str,
     return {
         name: max(_difference(a.metrics[name], b.metrics[name]) for a in first for b in second)
         for name in first[0].metrics
+        if name in second[0].metrics
     }
 
 

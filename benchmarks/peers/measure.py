@@ -60,7 +60,7 @@ Runner = Callable[[Job], Mapping[str, float | None]]
 def main(tool: str, module: str, run: Runner) -> None:
     """Parse the arguments, import `module`, call `run` and print the line of JSON.
 
-    `run` returns metrics by name, as fractions; what it leaves out becomes null.
+    `run` returns metrics by name, as fractions; what it leaves out is not compared.
     """
     arguments = _parser(tool).parse_args()
     stdout = _divert_stdout()
@@ -70,7 +70,7 @@ def main(tool: str, module: str, run: Runner) -> None:
     line: dict[str, Any] = {"tool": tool, "version": _version(tool, library)}
     if not arguments.version:
         metrics = run(job)
-        line["metrics"] = {name: defined(metrics.get(name)) for name in METRICS}
+        line["metrics"] = {name: defined(metrics[name]) for name in METRICS if name in metrics}
         line["seconds"] = job.seconds
         line["peak_mib"] = _peak_mib()
         line |= job.extra

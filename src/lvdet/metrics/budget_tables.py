@@ -39,10 +39,9 @@ class Limits:
 
 @dataclass(frozen=True)
 class BudgetTable:
-    """Rows of limits that are read together.
+    """Rows of limits that are read together, each compared with the first of the same classes.
 
     name, title: how it is asked for, and what it says
-    base, coco_base: the row that others are compared with, among those of the same classes
     shows: which metrics people read there: "AP" (the mean over classes), "pool", or both
     paired: shown with a line for each set of classes and a column for each limit
     """
@@ -50,8 +49,6 @@ class BudgetTable:
     name: str
     title: str
     rows: tuple[Limits, ...]
-    base: int = 0
-    coco_base: int = 0
     shows: tuple[str, ...] = ("AP",)
     paired: bool = False
 
@@ -70,7 +67,6 @@ PAPER = {
             "image-limit",
             "AP by detections an image",
             tuple(Limits(limit) for limit in (100, 300, 1_000, 2_000, 5_000, 10_000)),
-            base=1,
         ),
         BudgetTable(
             "subsets",

@@ -127,7 +127,6 @@ def _rows(
     selected: dict[Classes, NDArray[np.int64]],
     cut: int | None,
 ) -> list[SweepRow]:
-    base = table.base if gt.federated else table.coco_base
     found: list[SweepRow] = []
     for limits in table.rows:
         rows = selected[limits.classes]
@@ -149,14 +148,13 @@ def _rows(
                 and lower_bound(cut, limits.budgets, every_class=every_class),
             )
         )
-    return [_compared(row, found, base) for row in found]
+    return [_compared(row, found) for row in found]
 
 
-def _compared(row: SweepRow, rows: Sequence[SweepRow], base: int) -> SweepRow:
-    """The row with its distance from the one it is compared with, if that is another."""
-    alike = [other for other in rows if other.classes == row.classes]
-    against = alike[min(base, len(alike) - 1)]
-    return row if against is row else row.against(against)
+def _compared(row: SweepRow, rows: Sequence[SweepRow]) -> SweepRow:
+    """The row with its distance from the first of the same classes, if that is another."""
+    first = next(other for other in rows if other.classes == row.classes)
+    return row if first is row else row.against(first)
 
 
 def _label(categories: Categories, classes: Classes) -> str:
