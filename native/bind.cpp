@@ -236,16 +236,35 @@ nb::dict collect_json(Collector& collector, int descriptor, bool masks, int thre
     return out;
 }
 
-void collect_rows(Collector& collector, In<std::int64_t> image_id, In<std::int64_t> category_id,
-                  In<double> score, In<double> box, const std::optional<MaskTuple>& masks) {
+// Adds rows; false where a score or box of them cannot be used.
+bool collect_rows(Collector& collector, In<std::int64_t> image_id, In<std::int64_t> category_id,
+                  In<double> score, const Boxes& box, const std::optional<MaskTuple>& masks) {
     nb::gil_scoped_release release;
     const std::size_t rows = score.size();
     std::vector<std::int32_t> image(rows), category(rows);
     for (std::size_t i = 0; i < rows; ++i) image[i] = collector.image_ids[image_id.data()[i]];
     for (std::size_t i = 0; i < rows; ++i)
         category[i] = collector.category_ids[category_id.data()[i]];
-    collector.add(
-        {rows, image.data(), category.data(), score.data(), box.data(), 0, column_of(masks)});
+    bool usable = true;
+    double here[4];
+    for (std::size_t i = 0; i < rows; ++i) {
+        box.copy(i, here);
+        usable &= is_usable(score.data()[i], here);
+    }
+    collector.add({rows, image.data(), category.data(), score.data(), box, 0, column_of(masks)});
+    return usable;
+}
+
+bool collect_boxes(Collector& collector, In<std::int64_t> image_id, In<std::int64_t> category_id,
+                   In<double> score, In<double> box, const std::optional<MaskTuple>& masks) {
+    return collect_rows(collector, image_id, category_id, score, Boxes::rows(box.data()), masks);
+}
+
+bool collect_sides(Collector& collector, In<std::int64_t> image_id, In<std::int64_t> category_id,
+                   In<double> score, In<double> x, In<double> y, In<double> w, In<double> h,
+                   const std::optional<MaskTuple>& masks) {
+    return collect_rows(collector, image_id, category_id, score,
+                        {x.data(), y.data(), w.data(), h.data(), 1}, masks);
 }
 
 // All that was collected, and the collector is empty.
@@ -485,21 +504,6 @@ Out<std::uint8_t> take_flags(In<std::uint8_t> flags, In<std::int32_t> group, int
     return out;
 }
 
-// Boxes from their four columns, and whether they and the scores can be used.
-nb::tuple join_boxes(In<double> x, In<double> y, In<double> w, In<double> h, In<double> score) {
-    Column<double> boxes;
-    bool usable = true;
-    {
-        nb::gil_scoped_release release;
-        double* box = boxes.extend(4 * score.size());
-        for (std::size_t i = 0; i < score.size(); ++i, box += 4) {
-            box[0] = x.data()[i], box[1] = y.data()[i], box[2] = w.data()[i], box[3] = h.data()[i];
-            usable &= is_usable(score.data()[i], box);
-        }
-    }
-    return nb::make_tuple(take(boxes, 4), usable);
-}
-
 // Distinct ids by first appearance, and the place of each row's id among them.
 nb::tuple encode_ids(In<std::int64_t> ids) {
     IdIndex index;
@@ -628,8 +632,11 @@ NB_MODULE(_native, m) {
         .def("read_json", &collect_json, "descriptor"_a, "masks"_a, "threads"_a, "chunk"_a,
              "control"_a.none())
         .def("expect", &Collector::expect, "rows"_a)
-        .def("add", &collect_rows, "image_id"_a.noconvert(), "category_id"_a.noconvert(),
+        .def("add", &collect_boxes, "image_id"_a.noconvert(), "category_id"_a.noconvert(),
              "score"_a.noconvert(), "box"_a.noconvert(), "masks"_a.none())
+        .def("add_sides", &collect_sides, "image_id"_a.noconvert(), "category_id"_a.noconvert(),
+             "score"_a.noconvert(), "x"_a.noconvert(), "y"_a.noconvert(), "w"_a.noconvert(),
+             "h"_a.noconvert(), "masks"_a.none())
         .def("collected", &collected, "exact"_a);
     m.def("read_annotations_json", &read_annotations_json, "descriptor"_a, "masks"_a, "threads"_a,
           "chunk"_a, "control"_a.none());
@@ -659,8 +666,6 @@ NB_MODULE(_native, m) {
           "group"_a.noconvert(), "threads"_a);
     m.def("keep_first", &keep_first_rows, "ordering"_a, "keep"_a.none(), "limit"_a, "threads"_a);
     m.def("take_flags", &take_flags, "flags"_a.noconvert(), "group"_a.noconvert(), "threads"_a);
-    m.def("join_boxes", &join_boxes, "x"_a.noconvert(), "y"_a.noconvert(), "w"_a.noconvert(),
-          "h"_a.noconvert(), "score"_a.noconvert());
     m.def("encode_ids", &encode_ids, "ids"_a.noconvert());
     m.def("first_bad_row", &first_bad_row, "score"_a.noconvert(), "box"_a.noconvert(), "threads"_a);
     m.def("match", &match_detections, "gt_image"_a.noconvert(), "gt_category"_a.noconvert(),

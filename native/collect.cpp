@@ -85,7 +85,12 @@ void Collector::add_all(const NewRows& block) {
     image.append(block.image, block.rows);
     category.append(block.category, block.rows);
     score.append(block.score, block.rows);
-    box.append(block.box, 4 * block.rows);
+    if (block.box.step == 4) {
+        box.append(block.box.x, 4 * block.rows);
+    } else {
+        double* place = box.extend(4 * block.rows);
+        for (std::size_t i = 0; i < block.rows; ++i) block.box.copy(i, place + 4 * i);
+    }
     if (!block.masks.kind) return;
     // Files without masks pay nothing for them: the columns begin with the first mask.
     masks.skip_to(score.size() - block.rows + block.first_mask);
@@ -111,7 +116,7 @@ void Collector::add_wanted(const NewRows& block) {
             *detail.extend(1) = static_cast<std::int32_t>(row);
         }
         *file_row.extend(1) = total + static_cast<std::int64_t>(i);
-        box.append(block.box + 4 * i, 4);
+        block.box.copy(i, box.extend(4));
         if (!block.masks.kind || i < block.first_mask) continue;
         masks.skip_to(box.size() / 4 - 1);
         masks.append(block.masks, i - block.first_mask);

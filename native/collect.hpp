@@ -76,11 +76,23 @@ class VerifiedCells {
     std::vector<std::uint64_t> bits_;
 };
 
+// Boxes x, y, w, h one after the other, or in four columns.
+struct Boxes {
+    const double *x, *y, *w, *h;
+    std::size_t step;
+
+    static Boxes rows(const double* box) { return {box, box + 1, box + 2, box + 3, 4}; }
+    void copy(std::size_t row, double* to) const {
+        to[0] = x[row * step], to[1] = y[row * step], to[2] = w[row * step], to[3] = h[row * step];
+    }
+};
+
 // Rows to be added; image and category are places among the collector's ids.
 struct NewRows {
     std::size_t rows;
     const std::int32_t *image, *category;
-    const double *score, *box;
+    const double* score;
+    Boxes box;
     std::size_t first_mask;
     MaskColumn masks;  // of the rows from `first_mask` on; none where null
 };

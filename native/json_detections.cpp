@@ -129,7 +129,8 @@ void read_detections(const File& file, bool masks, int threads, std::size_t chun
         rename(block.image, block.image_ids, out.image_ids);
         rename(block.category, block.category_ids, out.category_ids);
         out.add({static_cast<std::size_t>(block.rows()), block.image.data(), block.category.data(),
-                 block.score.data(), block.box.empty() ? nullptr : block.box.data()->data(),
+                 block.score.data(),
+                 Boxes::rows(block.box.empty() ? nullptr : block.box.data()->data()),
                  block.rows_before_masks, block.with_mask_count ? block.masks() : MaskColumn{}});
         append_problems(report.problems, report.problem_count, block, report.rows, "");
         report.rows += block.rows();

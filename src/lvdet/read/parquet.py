@@ -8,9 +8,10 @@ there are any, in mask (bytes), mask_kind, mask_height and mask_width as in
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -83,36 +84,31 @@ def _collect(
         mask_columns = []
     columns = ["image_id", "category_id", "score", *box_columns, *mask_columns]
     total = file.metadata.num_rows
-    problems: list[Problem] = []
     if total < 0:
         raise InputError(f"{source}: not a Parquet file that can be read: a negative size")
     collector.expect(min(total, _EXPECTED))
+    problems: list[Problem] = []
     at = with_masks = 0
+
+    def add(batch: _Batch) -> None:
+        problems.extend(batch.add_to(collector, source))
+
     adder = stack.enter_context(ThreadPoolExecutor(1)) if thread_count(threads) > 1 else None
     added: Future[None] | None = None
     # Arrow's own threads cost more than they save; one batch is added while the next is decoded.
-    for batch in file.iter_batches(BATCH, columns=columns, use_threads=False):
-        image = _integers(batch, "image_id", source, at, np.int64)
-        category = _integers(batch, "category_id", source, at, np.int64)
-        score = np.ascontiguousarray(_numbers(batch, "score", source, at), dtype=np.float64)
-        shapes = _masks(batch, mask_columns, source, at) if mask_columns else None
-        if shapes is not None and not shapes.kind.any():
-            shapes = None
-        box, usable = _boxes(batch, box_columns, shapes, score, source, at)
-        if not usable:
-            problems += (
-                replace(problem, row=at + (problem.row or 0))
-                for problem in value_problems(source, score, box)
-            )
+    for decoded in file.iter_batches(BATCH, columns=columns, use_threads=False):
+        batch = _batch(decoded, box_columns, mask_columns, source, at)
         if added is not None:
             added.result()
-        rows = (image, category, score, box, None if shapes is None else shapes.columns)
-        if adder is None:
-            collector.add(*rows)
-        else:
-            added = adder.submit(collector.add, *rows)
-        with_masks += 0 if shapes is None else int((shapes.kind != NONE).sum())
-        at += len(score)
+            added = None
+        try:
+            added = None if adder is None else adder.submit(add, batch)
+        except RuntimeError:  # the system allows no more threads
+            adder = None
+        if added is None:
+            add(batch)
+        with_masks += 0 if batch.masks is None else int((batch.masks.kind != NONE).sum())
+        at += len(batch.score)
         if progress is not None:
             progress(at, total)
     if added is not None:
@@ -120,6 +116,56 @@ def _collect(
     if at != total:
         raise InputError(f"{source}: it has {at:,} rows, but says {total:,}")
     return FileReport(problems, total, with_masks, 0 if box_columns else total)
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """Some rows of a file; boxes as [N, 4] or as their four columns."""
+
+    at: int
+    image: NDArray[np.int64]
+    category: NDArray[np.int64]
+    score: NDArray[np.float64]
+    box: NDArray[np.float64] | tuple[NDArray[np.float64], ...]
+    masks: Masks | None
+
+    def add_to(self, collector: _native.Collector, source: str) -> Iterator[Problem]:
+        """Adds the rows; what is wrong with them."""
+        masks = None if self.masks is None else self.masks.columns
+        rows = (self.image, self.category, self.score)
+        if isinstance(self.box, tuple):
+            x, y, w, h = self.box
+            usable = collector.add_sides(*rows, x, y, w, h, masks)
+        else:
+            usable = collector.add(*rows, self.box, masks)
+        if usable:
+            return
+        box = np.stack(self.box, axis=1) if isinstance(self.box, tuple) else self.box
+        for problem in value_problems(source, self.score, np.ascontiguousarray(box)):
+            yield replace(problem, row=self.at + (problem.row or 0))
+
+
+def _batch(
+    decoded: Any, box_columns: list[str], mask_columns: list[str], source: str, at: int
+) -> _Batch:
+    image = _integers(decoded, "image_id", source, at, np.int64)
+    category = _integers(decoded, "category_id", source, at, np.int64)
+    score = _reals(decoded, "score", source, at)
+    masks = _masks(decoded, mask_columns, source, at) if mask_columns else None
+    if masks is not None and not masks.kind.any():
+        masks = None
+    if box_columns == ["bbox"]:
+        return _Batch(
+            at, image, category, score, _listed_boxes(decoded.column("bbox"), source, at), masks
+        )
+    if box_columns:
+        sides = tuple(_reals(decoded, name, source, at) for name in box_columns)
+        return _Batch(at, image, category, score, sides, masks)
+    missing = np.arange(len(score)) if masks is None else np.flatnonzero(masks.kind == NONE)
+    if len(missing):
+        raise InputError(f"{source}, row {at + missing[0]:,}: there is neither bbox nor mask")
+    box = np.zeros((0, 4)) if masks is None else masks_to_boxes(masks)
+    return _Batch(at, image, category, score, box, masks)
 
 
 def _columns(names: set[str], source: str) -> tuple[list[str], list[str]]:
@@ -164,30 +210,8 @@ def _integers(
     return np.ascontiguousarray(values, dtype=dtype)
 
 
-def _boxes(
-    batch: Any,
-    columns: list[str],
-    masks: Masks | None,
-    score: NDArray[np.float64],
-    source: str,
-    at: int,
-) -> tuple[NDArray[np.float64], bool]:
-    """The boxes of a batch, and whether they and the scores can be used."""
-    if not columns:
-        missing = np.arange(len(score)) if masks is None else np.flatnonzero(masks.kind == NONE)
-        if len(missing):
-            raise InputError(f"{source}, row {at + missing[0]:,}: there is neither bbox nor mask")
-        box = np.zeros((0, 4)) if masks is None else masks_to_boxes(masks)
-    elif columns == ["bbox"]:
-        box = _listed_boxes(batch.column("bbox"), source, at)
-    else:
-        x, y, w, h = (
-            np.ascontiguousarray(_numbers(batch, name, source, at), dtype=np.float64)
-            for name in columns
-        )
-        box, usable = _native.join_boxes(x, y, w, h, score)
-        return box, usable
-    return box, _native.first_bad_row(score, box, 1) < 0
+def _reals(batch: Any, name: str, source: str, at: int) -> NDArray[np.float64]:
+    return np.ascontiguousarray(_numbers(batch, name, source, at), dtype=np.float64)
 
 
 def _listed_boxes(column: Any, source: str, at: int) -> NDArray[np.float64]:
