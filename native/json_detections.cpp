@@ -65,7 +65,7 @@ class DetectionBlock : public MaskedBlock {
     void keep() {
         with_mask_count += kind_ != kMaskNone;
         without_box_count += box_missing_;
-        if (!is_usable(score_, box_.data()) && !reported()) report(begin_, unusable());
+        if (!is_usable(score_, box_.data())) report(begin_, unusable());
         image.push_back(image_ids[image_id_]);
         category.push_back(category_ids[category_id_]);
         score.push_back(score_);

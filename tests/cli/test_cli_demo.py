@@ -24,7 +24,11 @@ def test_demo(tmp_path: Path) -> None:
     for name in ("old", "fixed", "pool"):
         assert scores["protocols"][name]["AP"] == result[name].AP
         assert 0 < scores["protocols"][name]["AP"] < 1
+    swept = json.loads((folder / "sweep.json").read_text())
+    assert {row["table"] for row in swept["rows"]} == {"image-limit", "subsets"}
+    assert swept["rows"][1]["AP"] == result["old"].AP  # 300 an image
     assert "AP-Fixed" in done.out
+    assert "AP by detections an image" in done.out
     assert f"lvdet evaluate {folder / 'annotations.json'} {folder / 'results.json'}" in done.out
     assert not [path for path in folder.iterdir() if path.name.startswith(".")]
     again = lvdet_call("demo", tmp_path / "again", *options).good()

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from lvdet.cli.json_file import write_json
-from lvdet.cli.terminal import print_evaluation, warn
+from lvdet.cli.terminal import print_evaluation, print_tables, warn
 
 EXAMPLES = """\b
 Examples:
@@ -25,10 +25,12 @@ def run(
     classes: Annotated[int, typer.Option(help="How many classes.")] = 1203,
     seed: Annotated[int, typer.Option(help="Another seed, another set.")] = 0,
 ) -> None:
-    """Make a long-tail set and a simulated detector's results, and evaluate them."""
+    """Make a long-tail set and a simulated detector's results, evaluate them, and show what the
+    limit an image does."""
     from lvdet.metrics.protocols import evaluate
-    from lvdet.read.annotations import read_ground_truth, write_ground_truth
-    from lvdet.read.detections import read_detections, write_detections
+    from lvdet.metrics.sweep import sweep
+    from lvdet.read.annotations import write_ground_truth
+    from lvdet.read.detections import write_detections
     from lvdet.synth.simulate import simulate
 
     try:
@@ -44,8 +46,13 @@ def run(
     write_detections(dt, dt_path)
     print(f"wrote {gt_path} ({len(gt):,} objects) and {dt_path} ({len(dt):,} detections)\n")
     print(f"$ lvdet evaluate {gt_path} {dt_path}")
-    result = evaluate(read_ground_truth(gt_path), read_detections(dt_path))
+    result = evaluate(gt_path, dt_path)
     write_json(result.to_dict(), folder / "scores.json")
     print_evaluation(result)
-    for text in result.warnings:
+    print(f"\n$ lvdet sweep {gt_path} {dt_path} --paper image-limit,subsets")
+    swept = sweep(gt_path, dt_path, paper=["image-limit", "subsets"])
+    write_json(swept.to_dict(), folder / "sweep.json")
+    print_tables(swept.title(), swept.layouts())
+    for text in dict.fromkeys([*result.warnings, *swept.warnings]):
         warn(text)
+    print(f"\nnext: lvdet audit {gt_path} {dt_path}")

@@ -124,8 +124,8 @@ class Audit:
         fixed = PerClass(FIXED_PER_CLASS)
         lines[f"AP-Fixed, {fixed}"] = self.fixed
         return [
-            compared("mean", "AP, mean over classes", lines),
-            compared("pool", "AP-Pool", {f"AP-Pool, {fixed}": self.pool}),
+            compared("AP, mean over classes", lines),
+            compared("AP-Pool", {f"AP-Pool, {fixed}": self.pool}),
         ]
 
     def findings(self) -> list[str]:

@@ -106,7 +106,7 @@ class Reranking:
             "fixed": f"AP-Fixed, {PerClass(FIXED_PER_CLASS)}",
         }
         return [
-            compared(name, title, {"before": self.before[name], "after": self.after[name]})
+            compared(title, {"before": self.before[name], "after": self.after[name]})
             for name, title in kinds.items()
         ]
 
@@ -262,7 +262,7 @@ def search_caps(
     )
 
 
-def compared(name: str, title: str, lines: dict[str, dict[str, float]]) -> Layout:
+def compared(title: str, lines: dict[str, dict[str, float]]) -> Layout:
     """A table of metrics, a line for each set of them, with deltas from the first."""
     first = next(iter(lines.values()))
     shown = [
@@ -278,7 +278,7 @@ def compared(name: str, title: str, lines: dict[str, dict[str, float]]) -> Layou
             known = values is not first and not np.isnan(delta)
             cells.append(Cell(percent(values[key]), f"{delta:+.2f}" if known else ""))
         rows.append(cells)
-    return Layout(name, title, ["", *shown], rows)
+    return Layout("", title, ["", *shown], rows)
 
 
 def _read(detections: Any, threads: int | None, watch: Watch | None) -> Detections:

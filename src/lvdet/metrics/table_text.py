@@ -35,7 +35,8 @@ class Cell:
 
 @dataclass(frozen=True)
 class Layout:
-    """A table to be read: its name, what it says, the head and the lines under it."""
+    """A table to be read: the name it is asked for by ("" for none), what it says, the head and
+    the lines under it."""
 
     name: str
     title: str
@@ -91,7 +92,8 @@ def _text(layout: Layout) -> str:
     columns = [[line[place] for line in layout.lines] for place in range(len(layout.head))]
     set_columns = [_set(head, cells) for head, cells in zip(layout.head, columns, strict=True)]
     lines = ["  ".join(line).rstrip() for line in zip(*set_columns, strict=True)]
-    return "\n".join([f"{layout.title} ({layout.name})", *lines])
+    name = f" ({layout.name})" if layout.name else ""
+    return "\n".join([layout.title + name, *lines])
 
 
 def _set(head: str, cells: Sequence[Cell]) -> list[str]:
