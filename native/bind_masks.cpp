@@ -1,0 +1,115 @@
+// Encoded masks.
+#include "bind_arrays.hpp"
+#include "json_write.hpp"
+
+namespace lvdet {
+
+namespace {
+
+nb::list segmentations_json(const MaskTuple& masks) {
+    const MaskColumn column = column_of(masks);
+    nb::list out;
+    std::string text;
+    for (std::size_t i = 0; i < std::get<2>(masks).size(); ++i) {
+        text.clear();
+        json::append_segmentation(column, i, text);
+        out.append(nb::str(text.data(), text.size()));
+    }
+    return out;
+}
+
+nb::tuple rle_encode(In<std::uint32_t> counts, In<std::int64_t> offsets) {
+    std::vector<std::uint8_t> data;
+    std::vector<std::int64_t> ends{0};
+    for (std::size_t i = 0; i + 1 < offsets.size(); ++i) {
+        const std::int64_t from = offsets.data()[i];
+        encode_runs(counts.data() + from, static_cast<std::size_t>(offsets.data()[i + 1] - from),
+                    data);
+        ends.push_back(static_cast<std::int64_t>(data.size()));
+    }
+    return nb::make_tuple(take(std::move(data)), take(std::move(ends)));
+}
+
+// The bytes of some rows of a mask column, one after the other: (data, offsets).
+nb::tuple take_masks(In<std::uint8_t> data, In<std::int64_t> offsets, In<std::int64_t> rows) {
+    Column<std::uint8_t> taken;
+    std::vector<std::int64_t> ends{0};
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        const std::int64_t row = rows.data()[i];
+        const std::int64_t from = offsets.data()[row];
+        taken.append(data.data() + from, static_cast<std::size_t>(offsets.data()[row + 1] - from));
+        ends.push_back(static_cast<std::int64_t>(taken.size()));
+    }
+    return nb::make_tuple(take(taken), take(std::move(ends)));
+}
+
+nb::bytes polygon_bytes(const std::vector<std::vector<double>>& parts) {
+    std::vector<std::uint8_t> out;
+    encode_polygons(parts, out);
+    return nb::bytes(out.data(), out.size());
+}
+
+// The runs of each mask at the given sizes: (counts, offsets).
+nb::tuple mask_runs(const MaskTuple& masks, In<std::int32_t> height, In<std::int32_t> width,
+                    bool edges) {
+    const MaskColumn column = column_of(masks);
+    std::vector<std::uint32_t> counts;
+    std::vector<std::int64_t> ends{0};
+    Runs runs;
+    for (std::size_t i = 0; i < std::get<2>(masks).size(); ++i) {
+        const std::int64_t h = height.data()[i], w = width.data()[i];
+        if (const char* wrong = row_runs(column, i, h, w, runs))
+            throw nb::value_error((std::string(wrong) + ", row " + std::to_string(i)).c_str());
+        if (edges) runs = boundary(runs, h, w, boundary_reach(h, w));
+        counts.insert(counts.end(), runs.begin(), runs.end());
+        ends.push_back(static_cast<std::int64_t>(counts.size()));
+    }
+    return nb::make_tuple(take(std::move(counts)), take(std::move(ends)));
+}
+
+Out<double> mask_boxes(const MaskTuple& masks) {
+    const MaskColumn column = column_of(masks);
+    const std::size_t rows = std::get<2>(masks).size();
+    auto out = empty<double>({rows, 4});
+    Runs runs;
+    for (std::size_t i = 0; i < rows; ++i) {
+        if (column.kind[i] == kMaskNone) continue;
+        if (const char* wrong = check_row(column, i))
+            throw nb::value_error((std::string(wrong) + ", row " + std::to_string(i)).c_str());
+        Box box{0, 0, 0, 0};
+        if (column.kind[i] == kMaskPolygons) {
+            box = polygon_box(column.data + column.offsets[i]);
+        } else {
+            row_runs(column, i, column.height[i], column.width[i], runs);
+            box = mask_box(runs, column.height[i]);
+        }
+        double* to = out.data() + 4 * i;
+        to[0] = box.x, to[1] = box.y, to[2] = box.w, to[3] = box.h;
+    }
+    return out;
+}
+
+// What is wrong with the masks: a list of (row, what).
+nb::list mask_problems(const MaskTuple& masks) {
+    const MaskColumn column = column_of(masks);
+    nb::list out;
+    for (std::size_t i = 0; i < std::get<2>(masks).size(); ++i)
+        if (const char* wrong = check_row(column, i)) out.append(nb::make_tuple(i, wrong));
+    return out;
+}
+
+}  // namespace
+
+void bind_masks(nb::module_& m) {
+    m.def("segmentations_json", &segmentations_json, "masks"_a);
+    m.def("rle_encode", &rle_encode, "counts"_a.noconvert(), "offsets"_a.noconvert());
+    m.def("take_masks", &take_masks, "data"_a.noconvert(), "offsets"_a.noconvert(),
+          "rows"_a.noconvert());
+    m.def("polygon_bytes", &polygon_bytes, "parts"_a);
+    m.def("mask_runs", &mask_runs, "masks"_a, "height"_a.noconvert(), "width"_a.noconvert(),
+          "edges"_a);
+    m.def("mask_boxes", &mask_boxes, "masks"_a);
+    m.def("mask_problems", &mask_problems, "masks"_a);
+}
+
+}  // namespace lvdet

@@ -1,0 +1,119 @@
+// Order by score.
+#include "bind_arrays.hpp"
+#include "parallel.hpp"
+#include "rank.hpp"
+
+namespace lvdet {
+
+namespace {
+
+void keep_top_rows(In<std::int32_t> group, std::size_t groups, In<double> score, std::int64_t limit,
+                   InOut<std::uint8_t> keep, int threads) {
+    nb::gil_scoped_release release;
+    keep_top(group.data(), groups, score.data(), score.size(), limit, keep.data(), threads);
+}
+
+Out<std::int32_t> order_by_falling_score(In<double> score) {
+    auto out = empty<std::int32_t>({score.size()});
+    nb::gil_scoped_release release;
+    order_by_score(score.data(), score.size(), out.data());
+    return out;
+}
+
+Out<std::int64_t> count_group_rows(In<std::int32_t> group, std::size_t groups) {
+    std::vector<std::int64_t> count;
+    {
+        nb::gil_scoped_release release;
+        count = count_rows(group.data(), groups, group.size());
+    }
+    return take(std::move(count));
+}
+
+nb::tuple number_row_pairs(In<std::int32_t> a, std::size_t a_count, In<std::int32_t> b,
+                           std::size_t b_count) {
+    auto out = empty<std::int32_t>({a.size()});
+    std::int64_t count = 0;
+    {
+        nb::gil_scoped_release release;
+        count = number_pairs(a.data(), a_count, b.data(), b_count, a.size(), out.data());
+    }
+    return nb::make_tuple(out, count);
+}
+
+// The rows of each group by falling score, and where each group begins.
+nb::tuple rank_group_rows(In<std::int32_t> group, std::size_t groups, In<double> score,
+                          int threads) {
+    Grouping out;
+    {
+        nb::gil_scoped_release release;
+        out = rank_groups(group.data(), groups, score.data(), score.size(), threads);
+    }
+    return nb::make_tuple(take(std::move(out.rows)), take(std::move(out.offsets)));
+}
+
+using OrderingTuple = std::tuple<In<std::int32_t>, In<std::int64_t>>;
+
+Ordering ordering_of(const OrderingTuple& ordering) {
+    const auto& [rows, offsets] = ordering;
+    return {rows.data(), offsets.data(), offsets.size() - 1};
+}
+
+Out<std::int32_t> find_row_places(const OrderingTuple& ordering, In<std::int32_t> wanted,
+                                  int threads) {
+    auto out = empty<std::int32_t>({wanted.size()});
+    nb::gil_scoped_release release;
+    find_places(ordering_of(ordering), std::get<0>(ordering).size(), wanted.data(), wanted.size(),
+                out.data(), threads);
+    return out;
+}
+
+Out<std::int32_t> count_rows_before(const OrderingTuple& ordering,
+                                    std::optional<In<std::uint8_t>> keep, In<std::int32_t> place,
+                                    In<std::int32_t> group, int threads) {
+    auto out = empty<std::int32_t>({place.size()});
+    nb::gil_scoped_release release;
+    count_before(ordering_of(ordering), keep ? keep->data() : nullptr, place.data(), group.data(),
+                 place.size(), out.data(), threads);
+    return out;
+}
+
+Out<std::uint8_t> keep_first_rows(const OrderingTuple& ordering,
+                                  std::optional<In<std::uint8_t>> keep, std::int64_t limit,
+                                  int threads) {
+    auto out = empty<std::uint8_t>({std::get<0>(ordering).size()});
+    nb::gil_scoped_release release;
+    keep_first(ordering_of(ordering), keep ? keep->data() : nullptr, limit, out.data(), threads);
+    return out;
+}
+
+// flags[group] of every row.
+Out<std::uint8_t> take_flags(In<std::uint8_t> flags, In<std::int32_t> group, int threads) {
+    auto out = empty<std::uint8_t>({group.size()});
+    nb::gil_scoped_release release;
+    in_blocks(group.size(), threads,
+              [to = out.data(), from = flags.data(), at = group.data()](std::size_t begin,
+                                                                        std::size_t end) {
+                  for (std::size_t i = begin; i < end; ++i) to[i] = from[at[i]];
+              });
+    return out;
+}
+
+}  // namespace
+
+void bind_ranks(nb::module_& m) {
+    m.def("keep_top", &keep_top_rows, "group"_a.noconvert(), "groups"_a, "score"_a.noconvert(),
+          "limit"_a, "keep"_a.noconvert(), "threads"_a);
+    m.def("count_rows", &count_group_rows, "group"_a.noconvert(), "groups"_a);
+    m.def("order_by_falling_score", &order_by_falling_score, "score"_a.noconvert());
+    m.def("number_pairs", &number_row_pairs, "a"_a.noconvert(), "a_count"_a, "b"_a.noconvert(),
+          "b_count"_a);
+    m.def("rank_groups", &rank_group_rows, "group"_a.noconvert(), "groups"_a, "score"_a.noconvert(),
+          "threads"_a);
+    m.def("find_places", &find_row_places, "ordering"_a, "wanted"_a.noconvert(), "threads"_a);
+    m.def("count_before", &count_rows_before, "ordering"_a, "keep"_a.none(), "place"_a.noconvert(),
+          "group"_a.noconvert(), "threads"_a);
+    m.def("keep_first", &keep_first_rows, "ordering"_a, "keep"_a.none(), "limit"_a, "threads"_a);
+    m.def("take_flags", &take_flags, "flags"_a.noconvert(), "group"_a.noconvert(), "threads"_a);
+}
+
+}  // namespace lvdet
