@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from lvdet.cli.json_file import write_json
+from lvdet.cli.options import Annotations
 from lvdet.cli.terminal import progress_bar
 
 EXAMPLES = """\b
@@ -18,7 +19,7 @@ Examples:
 
 
 def run(
-    ground_truth: Annotated[Path, typer.Argument(metavar="GT", help="LVIS or COCO annotations.")],
+    ground_truth: Annotations,
     detections: Annotated[
         str | None, typer.Argument(metavar="DT", help="Results, as for evaluate.")
     ] = None,

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from lvdet.cli.options import Results, Threads
 from lvdet.cli.terminal import progress_bar
 
 EXAMPLES = """\b
@@ -18,7 +19,7 @@ Examples:
 
 
 def run(
-    detections: Annotated[str, typer.Argument(metavar="DT", help="Results, as for evaluate.")],
+    detections: Results,
     output: Annotated[
         Path,
         typer.Option(
@@ -39,9 +40,7 @@ def run(
     no_masks: Annotated[
         bool, typer.Option("--no-masks", help="Write boxes only; of masks alone, their boxes.")
     ] = False,
-    threads: Annotated[
-        int | None, typer.Option(help="Threads to use. Default: all cores, or LVDET_THREADS.")
-    ] = None,
+    threads: Threads = None,
 ) -> None:
     """Write results as JSON, JSON lines or Parquet, all of them or the best of each class."""
     from lvdet.read.convert import convert

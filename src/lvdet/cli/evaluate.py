@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lvdet.cli.json_file import write_json
+from lvdet.cli.options import Annotations, ExactLvis, Iou, Results, Threads
 from lvdet.cli.terminal import print_evaluation, progress_bar, warn
 from lvdet.errors import InputError
 
@@ -27,21 +28,9 @@ Examples:
 
 
 def run(
-    ground_truth: Annotated[
-        Path, typer.Argument(metavar="GT", help="LVIS or COCO annotations (.json, .json.gz).")
-    ],
-    detections: Annotated[
-        str,
-        typer.Argument(
-            metavar="DT",
-            help="Results: JSON list, JSON lines, either gzipped, Parquet, npz, a folder or a "
-            "pattern of such files, or - for standard input.",
-        ),
-    ],
-    iou: Annotated[
-        str | None,
-        typer.Option(help="bbox, segm or boundary. Default: segm where the results have masks."),
-    ] = None,
+    ground_truth: Annotations,
+    detections: Results,
+    iou: Iou = None,
     protocol: Annotated[
         str, typer.Option(help="Which of old, fixed, pool, between commas.")
     ] = "old,fixed,pool",
@@ -76,16 +65,8 @@ def run(
     output: Annotated[
         Path | None, typer.Option(metavar="FILE.json", help="Write the result as JSON.")
     ] = None,
-    exact_lvis: Annotated[
-        bool,
-        typer.Option(
-            "--exact-lvis",
-            help="Repeat the quirks of lvis (for COCO files, of pycocotools) to the bit.",
-        ),
-    ] = False,
-    threads: Annotated[
-        int | None, typer.Option(help="Threads to use. Default: all cores, or LVDET_THREADS.")
-    ] = None,
+    exact_lvis: ExactLvis = False,
+    threads: Threads = None,
 ) -> None:
     """AP-Old, AP-Fixed and AP-Pool of a results file, each with its budget."""
     from lvdet.metrics.protocols import evaluate

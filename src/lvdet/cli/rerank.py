@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lvdet.cli.json_file import write_json
+from lvdet.cli.options import Annotations, ExactLvis, Iou, Results, Threads
 from lvdet.cli.terminal import print_tables, progress_bar, warn
 from lvdet.errors import InputError
 
@@ -26,8 +27,8 @@ ENDINGS = (".json", ".jsonl", ".ndjson", ".parquet")
 
 
 def run(
-    ground_truth: Annotated[Path, typer.Argument(metavar="GT", help="LVIS or COCO annotations.")],
-    detections: Annotated[str, typer.Argument(metavar="DT", help="Results, as for evaluate.")],
+    ground_truth: Annotations,
+    detections: Results,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -61,16 +62,9 @@ def run(
     scores: Annotated[
         Path | None, typer.Option(metavar="FILE.json", help="Write the numbers as JSON.")
     ] = None,
-    iou: Annotated[
-        str | None,
-        typer.Option(help="bbox, segm or boundary. Default: segm where the results have masks."),
-    ] = None,
-    exact_lvis: Annotated[
-        bool, typer.Option("--exact-lvis", help="Repeat the quirks of the reference tools.")
-    ] = False,
-    threads: Annotated[
-        int | None, typer.Option(help="Threads to use. Default: all cores, or LVDET_THREADS.")
-    ] = None,
+    iou: Iou = None,
+    exact_lvis: ExactLvis = False,
+    threads: Threads = None,
 ) -> None:
     """Keep the best of each class, then the best of each image, and see AP-Old rise."""
     if output is not None and output.suffix.lower() not in ENDINGS:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lvdet.cli.json_file import write_json
+from lvdet.cli.options import ExactLvis, Iou, Threads
 from lvdet.cli.terminal import print_tables, progress_bar, warn
 from lvdet.errors import InputError
 
@@ -70,13 +71,8 @@ def run(
             "all of these (the default where no limit is asked for); toy needs no files.",
         ),
     ] = None,
-    iou: Annotated[
-        str | None,
-        typer.Option(help="bbox, segm or boundary. Default: segm where the results have masks."),
-    ] = None,
-    exact_lvis: Annotated[
-        bool, typer.Option("--exact-lvis", help="Repeat the quirks of the reference tools.")
-    ] = False,
+    iou: Iou = None,
+    exact_lvis: ExactLvis = False,
     output: Annotated[
         list[Path] | None,
         typer.Option(
@@ -84,9 +80,7 @@ def run(
             help="Write the tables as .json, .csv, .md or .tex, by the ending; may be given again.",
         ),
     ] = None,
-    threads: Annotated[
-        int | None, typer.Option(help="Threads to use. Default: all cores, or LVDET_THREADS.")
-    ] = None,
+    threads: Threads = None,
 ) -> None:
     """AP and AP-Pool under many limits an image and a class, from one match."""
     names = None if paper is None else _parts(paper, "--paper")

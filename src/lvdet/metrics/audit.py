@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from lvdet.limit.budgets import Budget, PerClass, PerImage, PerImageClass, describe
 from lvdet.limit.needs import Need
 from lvdet.metrics.gaming import ClassCap, compared, largest_class, search_caps
-from lvdet.metrics.inputs import Annotations, DetectionSource, Watch, load_pair
+from lvdet.metrics.inputs import Annotations, DetectionSource, Watch, headline, load_pair
 from lvdet.metrics.protocols import COCO_PER_IMAGE_CLASS, FIXED_PER_CLASS, LVIS_PER_IMAGE
 from lvdet.metrics.scores import Scores
 from lvdet.metrics.table_text import Layout, text
@@ -109,11 +109,7 @@ class Audit:
 
     def title(self) -> str:
         """What was audited, in a line."""
-        counts = self.inputs
-        return (
-            f"{counts['iou']}: {counts['detection_count']:,} detections on "
-            f"{counts['images']:,} images, {counts['classes']:,} classes"
-        )
+        return headline(self.inputs)
 
     def layouts(self) -> list[Layout]:
         """The numbers, compared with AP-Old."""

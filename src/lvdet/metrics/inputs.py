@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -52,6 +52,14 @@ class Pair:
             "detection_count": self.results.total,
             "exact_lvis": exact_lvis,
         }
+
+
+def headline(facts: Mapping[str, Any]) -> str:
+    """What was evaluated, in a line."""
+    return (
+        f"{facts['iou']}: {facts['detection_count']:,} detections on {facts['images']:,} images, "
+        f"{facts['classes']:,} classes"
+    )
 
 
 def load_pair(

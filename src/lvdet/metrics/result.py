@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lvdet.metrics.average_precision import Curves
+from lvdet.metrics.inputs import headline
 from lvdet.tables.categories import Categories
 
 
@@ -115,11 +116,7 @@ class Evaluation(Mapping[str, ProtocolResult]):
 
     def title(self) -> str:
         """What was evaluated, in a line."""
-        counts = self.inputs
-        return (
-            f"{self.iou}: {counts['detection_count']:,} detections on {counts['images']:,} images, "
-            f"{counts['classes']:,} classes"
-        )
+        return headline(self.inputs)
 
     def table(self) -> list[list[str]]:
         """The table people read, in percent: protocols, their budgets, then a row a metric."""

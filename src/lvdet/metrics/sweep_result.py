@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from lvdet.metrics.budget_tables import BudgetTable
+from lvdet.metrics.inputs import headline
 from lvdet.metrics.scores import NAMES
 from lvdet.metrics.table_text import Cell, Layout, latex, markdown, text
 
@@ -92,11 +93,7 @@ class Sweep:
 
     def title(self) -> str:
         """What was swept, in a line."""
-        counts = self.inputs
-        return (
-            f"{counts['iou']}: {counts['detection_count']:,} detections on "
-            f"{counts['images']:,} images, {counts['classes']:,} classes"
-        )
+        return headline(self.inputs)
 
     def layouts(self, digits: int = 2) -> list[Layout]:
         """The tables people read, in percent with so many digits."""
