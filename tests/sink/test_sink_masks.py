@@ -115,6 +115,8 @@ def test_masks_of_what_is_not_kept_are_not_looked_at(tmp_path: Path) -> None:
         ([RLE, "174"], "image 5, row 1: segmentation cannot be used"),
         (np.zeros((2, 1, 5, 5), np.uint8), "image 5: masks are uint8 of shape (2, 1, 5, 5)"),
         (np.zeros((2, 5, 5)), "image 5: masks are float64"),
+        ([np.zeros((5, 5))] * 2, "image 5, row 0: masks are float64"),
+        (iter([RLE, RLE]), "image 5: masks are a list_iterator, expected a list"),
         (np.zeros((2, 0, 5), np.bool_), "image 5: masks of 0 x 5 pixels"),
         (None, "image 5: has no masks, but images before masks"),
     ],

@@ -6,6 +6,7 @@ import errno
 import os
 import shutil
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -274,3 +275,20 @@ def test_an_interrupt_in_add(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         sink.add(IMAGES[5][0], *columns(IMAGES[5][1]))
     assert not target.exists()
     finish(target)
+
+
+@pytest.mark.parametrize("per_class", [3, 10_000])
+def test_threads_share_a_sink(per_class: int, tmp_path: Path) -> None:
+    """Whole images, each once, in whatever order; and a journal that can be opened again."""
+    images = random_images(400, 5, most=20)
+    parts = [images[place::4] for place in range(4)]
+    sink = lvdet.TopKWriter(tmp_path / "out.json", per_class=per_class)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda part: add_all(sink, part), parts))
+    order = {image_id: place for place, image_id in enumerate(sink.images)}
+    assert set(order) == {image_id for image_id, _ in images}
+    sink._journal.release()  # as where the process was killed
+    with lvdet.TopKWriter(tmp_path / "out.json", per_class=per_class) as again:
+        assert list(again.images) == list(order)
+    added = sorted(images, key=lambda image: order[image[0]])
+    assert records_of(tmp_path / "out.json") == best(added, per_class)

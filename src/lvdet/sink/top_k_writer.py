@@ -7,6 +7,7 @@ import os
 from collections.abc import KeysView, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from threading import RLock
 from types import TracebackType
 from typing import Any
 
@@ -43,6 +44,7 @@ class TopKWriter:
     then a journal lies beside it, in `out.parquet.parts`. Where the process ends before, even by
     SIGKILL, a new `TopKWriter` of the same path goes on after the last image whose `add` had
     returned. Memory holds only the scores that count; of equal scores the earlier added counts.
+    Threads may share a sink: each image is added as a whole. Processes have one each.
 
     per_class:    how many detections of each class are kept, 1 or more
     box_format:   "xywh" or "xyxy", in pixels
@@ -73,6 +75,7 @@ class TopKWriter:
         self._ending = require_ending(path)
         self._target = Path(os.path.realpath(path))
         self._process = os.getpid()
+        self._lock = RLock()
         self._ended = False
         self._journal = self._open(overwrite)
         self._journal.begin(
@@ -123,6 +126,10 @@ class TopKWriter:
         masks:  [n, height, width] bool or uint8; or a list of n such masks or of n COCO
                 segmentations. Those of rows which `keeps` rules out are not looked at.
         """
+        with self._lock:
+            self._add(image_id, boxes, scores, labels, masks)
+
+    def _add(self, image_id: Any, boxes: Any, scores: Any, labels: Any, masks: Any) -> None:
         self._require_open()
         image = _whole_number(to_numpy(image_id), f"image_id is {image_id!r}, not a whole number")
         source = f"image {image}"
@@ -157,17 +164,22 @@ class TopKWriter:
         if score.shape != category_id.shape:
             raise InputError(f"keeps: {score.size} scores for {category_id.size} labels")
         distinct, places = _native.encode_ids(category_id)
-        kept: NDArray[np.bool_] = ~(score <= self._scores.thresholds(distinct)[places])
+        with self._lock:
+            threshold = self._scores.thresholds(distinct)
+        kept: NDArray[np.bool_] = ~(score <= threshold[places])
         return kept
 
     def threshold(self, label: Any) -> float:
         """The score that a detection of this label has to exceed; -inf while any enters."""
-        return self._scores.threshold(int(self._ids_of([to_numpy(label)], "threshold")[0]))
+        category_id = int(self._ids_of([to_numpy(label)], "threshold")[0])
+        with self._lock:
+            return self._scores.threshold(category_id)
 
     @property
     def thresholds(self) -> Mapping[int, float]:
         """The thresholds of the classes that have `per_class` detections, by category id."""
-        return self._scores.full()
+        with self._lock:
+            return self._scores.full()
 
     @property
     def images(self) -> KeysView[int]:
@@ -195,6 +207,10 @@ class TopKWriter:
 
     def close(self) -> None:
         """Writes the file, and removes the journal."""
+        with self._lock:
+            self._close()
+
+    def _close(self) -> None:
         if self._ended:
             return
         if self._journal.released:
@@ -316,13 +332,17 @@ def _floats(values: Any, name: str, source: str) -> NDArray[np.float64]:
 def _encoded(masks: Any, count: int, rows: NDArray[np.int64], source: str) -> Masks:
     """The masks of some rows of an image. Of tensors only these rows leave their device."""
     shape = getattr(masks, "shape", None)
+    if shape is None and not isinstance(masks, Sequence):
+        raise InputError(
+            f"{source}: masks are a {type(masks).__name__}, expected a list or an array"
+        )
     length = len(masks) if shape is None else int(shape[0])
     if length != count:
         raise InputError(f"{source}: {length} masks for {count} detections")
     if shape is not None and len(shape) != 1 and len(rows):
         return masks_from_bitmaps(np.asarray(to_numpy(masks[rows.tolist()])), source)
     chosen = {row: to_numpy(masks[row]) for row in rows.tolist()}
-    if any(isinstance(mask, np.ndarray) and mask.dtype.kind in "bu" for mask in chosen.values()):
+    if any(isinstance(mask, np.ndarray) and mask.ndim == 2 for mask in chosen.values()):
         return Masks.concatenate(
             [
                 masks_from_bitmaps(np.asarray(mask)[None], f"{source}, row {row:,}")
