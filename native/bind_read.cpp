@@ -130,8 +130,8 @@ Collector* make_collector(In<std::int64_t> image_ids, In<std::int64_t> category_
                           Floors(static_cast<std::size_t>(limit))});
     auto* collector = new Collector(
         std::move(limits),
-        cells ? cells_of(*cells, image_ids.size(), category_ids.size()) : VerifiedCells(), room,
-        threads);
+        cells ? cells_of(*cells, image_ids.size(), category_ids.size()) : VerifiedCells(),
+        image_ids.size(), room, threads);
     for (std::size_t i = 0; i < image_ids.size(); ++i) collector->image_ids[image_ids.data()[i]];
     for (std::size_t i = 0; i < category_ids.size(); ++i)
         collector->category_ids[category_ids.data()[i]];
@@ -275,6 +275,7 @@ std::int64_t first_bad_row(In<double> score, In<double> box, int threads) {
 }  // namespace
 
 void bind_read(nb::module_& m) {
+    nb::exception<CannotHold>(m, "CannotHold", PyExc_RuntimeError);
     nb::class_<Collector>(m, "Collector")
         .def(nb::new_(&make_collector), "image_ids"_a.noconvert(), "category_ids"_a.noconvert(),
              "caps"_a, "cells"_a.none(), "room"_a, "mask_bytes"_a, "folder"_a, "threads"_a)

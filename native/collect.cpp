@@ -28,15 +28,12 @@ void filter(Column<T>& column, const std::vector<std::uint8_t>& keep, std::size_
 
 }  // namespace
 
-void Floors::add(std::size_t group, double score) {
-    if (limit_ == 0) return;
-    auto rounded = static_cast<float>(score);
-    if (double{rounded} > score) rounded = std::nextafter(rounded, -kInfinity);
-    std::vector<float>& best = best_[group];
+void Floors::note(std::size_t group, double score) {
+    std::vector<double>& best = best_[group];
     const std::size_t most = limit_ + limit_ / 2 + 8;
     if (best.size() == best.capacity())
         best.reserve(std::min(most, std::max<std::size_t>(2 * best.size(), 16)));
-    best.push_back(rounded);
+    best.push_back(score);
     if (best.size() < most) return;
     const auto last = best.begin() + static_cast<std::ptrdiff_t>(limit_ - 1);
     std::nth_element(best.begin(), last, best.end(), std::greater<>());
@@ -55,7 +52,7 @@ void Collector::expect(std::size_t rows) {
 
 void Collector::add(const NewRows& block) {
     if (score.size() + block.rows > kMostRows)
-        throw std::runtime_error("there are more than 2,147,483,647 detections");
+        throw CannotHold("there are more than 2,147,483,647 detections");
     count(block);
     if (whole())
         add_all(block);
@@ -106,7 +103,10 @@ void Collector::add_wanted(const NewRows& block) {
     std::size_t kept = 0;
     for (std::size_t i = 0; i < block.rows; ++i) {
         const std::int32_t at = block.image[i], of = block.category[i];
-        if (!caps_.empty() && !wanted(at, of, block.score[i])) continue;
+        if (!caps_.empty()) {
+            if (!wanted(at, of, block.score[i])) continue;
+            if (choosing_) note(at, of, block.score[i]);
+        }
         to_image[kept] = at;
         to_category[kept] = of;
         to_score[kept] = block.score[i];
@@ -127,18 +127,21 @@ void Collector::add_wanted(const NewRows& block) {
 }
 
 // The row may be among the best of a group. Until there are many rows, all of them may.
-bool Collector::wanted(std::int32_t at, std::int32_t of, double value) {
-    bool any = false;
-    for (Cap& cap : caps_) {
+bool Collector::wanted(std::int32_t at, std::int32_t of, double value) const {
+    if (static_cast<std::size_t>(at) >= images()) return false;
+    return std::any_of(caps_.begin(), caps_.end(), [&](const Cap& cap) {
         const std::int64_t group = cap.group(at, of);
-        if (group < 0) continue;
-        if (choosing_) {
-            if (!cap.floors.passes(static_cast<std::size_t>(group), value)) continue;
-            cap.floors.add(static_cast<std::size_t>(group), value);
-        }
-        any = true;
+        return group >= 0 &&
+               (!choosing_ || cap.floors.passes(static_cast<std::size_t>(group), value));
+    });
+}
+
+void Collector::note(std::int32_t at, std::int32_t of, double value) {
+    for (Cap& cap : caps_) {
+        const auto group = static_cast<std::size_t>(cap.group(at, of));
+        if (cap.group(at, of) >= 0 && cap.floors.passes(group, value))
+            cap.floors.note(group, value);
     }
-    return any;
 }
 
 // From now on it is known what rows have to exceed; small files never pay for that.
@@ -146,13 +149,11 @@ void Collector::begin_choosing() {
     choosing_ = true;
     size_floors();
     for (std::size_t i = 0; i < score.size(); ++i)
-        wanted(image.data()[i], category.data()[i], score.data()[i]);
+        note(image.data()[i], category.data()[i], score.data()[i]);
 }
 
 void Collector::size_floors() {
-    for (Cap& cap : caps_)
-        cap.floors.resize(cap.by_image ? image_ids.size() * static_cast<std::size_t>(cap.parts)
-                                       : category_ids.size());
+    for (Cap& cap : caps_) cap.floors.resize(cap.groups(images(), category_ids.size()));
 }
 
 // Drops the rows that so many better ones have followed that no group keeps them.
@@ -169,7 +170,6 @@ void Collector::drop_passed() {
 
 void Collector::keep_best() {
     if (caps_.empty()) return;
-    size_floors();
     const std::size_t rows = score.size();
     std::vector<std::uint8_t> keep(rows, 0), best(rows);
     std::vector<std::int32_t> group(rows);
@@ -178,8 +178,8 @@ void Collector::keep_best() {
             group[i] = static_cast<std::int32_t>(cap.group(image.data()[i], category.data()[i]));
             best[i] = group[i] >= 0;
         }
-        keep_top(group.data(), cap.floors.groups(), score.data(), rows, cap.limit, best.data(),
-                 threads_);
+        keep_top(group.data(), cap.groups(images(), category_ids.size()), score.data(), rows,
+                 cap.limit, best.data(), threads_);
         for (std::size_t i = 0; i < rows; ++i) keep[i] |= best[i];
     }
     filter_rows(keep);

@@ -13,7 +13,7 @@
 namespace lvdet {
 
 // What a row of each group has to exceed to be among the best `limit` of it, as far as is known:
-// never more than it really has to. Scores are held as floats rounded down.
+// never more than it really has to.
 class Floors {
    public:
     explicit Floors(std::size_t limit) : limit_(limit) {}
@@ -21,18 +21,18 @@ class Floors {
         floor_.resize(groups, limit_ ? -kInfinity : kInfinity);
         best_.resize(groups);
     }
-    std::size_t groups() const { return floor_.size(); }
-    bool passes(std::size_t group, double score) const { return score > double{floor_[group]}; }
-    // The row could still be among the best: it passed, and none that came later can have
-    // pushed it out.
-    bool may_stay(std::size_t group, double score) const { return score >= double{floor_[group]}; }
-    void add(std::size_t group, double score);
+    // A row that comes now could be among the best; equal scores lose to earlier ones.
+    bool passes(std::size_t group, double score) const { return score > floor_[group]; }
+    // A row that came before still could.
+    bool may_stay(std::size_t group, double score) const { return score >= floor_[group]; }
+    // Takes in a row that passes.
+    void note(std::size_t group, double score);
 
    private:
-    static constexpr float kInfinity = std::numeric_limits<float>::infinity();
+    static constexpr double kInfinity = std::numeric_limits<double>::infinity();
     std::size_t limit_;
-    std::vector<float> floor_;
-    std::vector<std::vector<float>> best_;  // of each group, up to half as many again as `limit`
+    std::vector<double> floor_;
+    std::vector<std::vector<double>> best_;  // of each group, up to half as many again as `limit`
 };
 
 // A limit on the rows of each group. Rows that can no longer be among the best of theirs are
@@ -50,6 +50,9 @@ struct Cap {
         const std::int32_t here = c < part.size() ? part[c] : others;
         if (here < 0) return -1;
         return by_image ? std::int64_t{image} * parts + here : category;
+    }
+    std::size_t groups(std::size_t images, std::size_t categories) const {
+        return by_image ? images * static_cast<std::size_t>(parts) : categories;
     }
 };
 
@@ -99,8 +102,14 @@ struct NewRows {
 
 class Collector {
    public:
-    Collector(std::vector<Cap> caps, VerifiedCells cells, std::size_t room, int threads)
-        : caps_(std::move(caps)), cells_(std::move(cells)), room_(room), threads_(threads) {}
+    // Rows of images behind the first `images` are counted and dropped, where that is not 0.
+    Collector(std::vector<Cap> caps, VerifiedCells cells, std::size_t images, std::size_t room,
+              int threads)
+        : caps_(std::move(caps)),
+          cells_(std::move(cells)),
+          images_(images),
+          room_(room),
+          threads_(threads) {}
 
     void add(const NewRows& block);
     // Keeps exactly the best of each group, where there are caps.
@@ -127,15 +136,18 @@ class Collector {
     void add_all(const NewRows& block);
     void add_wanted(const NewRows& block);
     void count(const NewRows& block);
-    bool wanted(std::int32_t at, std::int32_t of, double value);
+    bool wanted(std::int32_t at, std::int32_t of, double value) const;
+    void note(std::int32_t at, std::int32_t of, double value);
     void begin_choosing();
     void size_floors();
+    std::size_t images() const { return images_ ? images_ : image_ids.size(); }
     void drop_passed();
     void filter_rows(const std::vector<std::uint8_t>& keep);
     void filter_details(const std::vector<std::uint8_t>& keep);
 
     std::vector<Cap> caps_;
     VerifiedCells cells_;
+    std::size_t images_;
     std::size_t room_;  // rows held before those that were passed by others are dropped
     bool choosing_ = false;
     int threads_;

@@ -53,8 +53,9 @@ struct MaskColumns {
         for (std::size_t i = 0; i < kind.size(); ++i) {
             const std::int64_t next = end.data()[i];
             if (keep[i]) {
-                std::memmove(data.data() + to, data.data() + from,
-                             static_cast<std::size_t>(next - from));
+                if (next > from)
+                    std::memmove(data.data() + to, data.data() + from,
+                                 static_cast<std::size_t>(next - from));
                 to += next - from;
                 end.data()[rows] = to;
                 kind.data()[rows] = kind.data()[i];

@@ -17,6 +17,11 @@
 
 namespace lvdet {
 
+// What is read is more than can be held.
+struct CannotHold : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
 class Bytes {
    public:
     Bytes() = default;
@@ -64,6 +69,7 @@ class Bytes {
         data_ = nullptr;
         size_ = capacity_ = 0;
         mapped_ = false;
+        if (file_ >= 0) close(std::exchange(file_, -1));  // the map keeps the file
         return out;
     }
     static void unmap_or_free(std::uint8_t* data, std::size_t mapped) {
@@ -85,9 +91,10 @@ class Bytes {
         constexpr std::size_t kPage = 1 << 16;
         capacity = (capacity + kPage - 1) / kPage * kPage;
         if (file_ < 0) open_file();
-        if (ftruncate(file_, static_cast<off_t>(capacity)) != 0) fail();
+        // Space is taken at once: where a disk is full, that is said here and not by a signal.
+        if (const int error = posix_fallocate(file_, 0, static_cast<off_t>(capacity))) fail(error);
         void* map = mmap(nullptr, capacity, PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0);
-        if (map == MAP_FAILED) fail();
+        if (map == MAP_FAILED) fail(errno);
         if (mapped_)
             munmap(data_, capacity_);
         else if (data_) {
@@ -100,13 +107,12 @@ class Bytes {
     }
     void open_file() {
         std::string name = folder_ + "/lvdet-masks-XXXXXX";
-        file_ = mkstemp(name.data());
-        if (file_ < 0) fail();
+        file_ = mkostemp(name.data(), O_CLOEXEC);
+        if (file_ < 0) fail(errno);
         unlink(name.c_str());  // it is gone when closed
     }
-    [[noreturn]] void fail() const {
-        throw std::runtime_error("masks cannot be kept in " + folder_ + ": " +
-                                 std::strerror(errno));
+    [[noreturn]] void fail(int error) const {
+        throw CannotHold("masks cannot be kept in " + folder_ + ": " + std::strerror(error));
     }
 
     std::uint8_t* data_ = nullptr;

@@ -5,6 +5,9 @@ import numpy
 from numpy.typing import NDArray
 
 
+class CannotHold(RuntimeError):
+    pass
+
 class Collector:
     def __init__(self, image_ids: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], category_ids: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], caps: Sequence[tuple[bool, int, Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], int, int]], cells: tuple[Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)]] | None, room: int, mask_bytes: int, folder: str, threads: int) -> None: ...
 

@@ -17,7 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lvdet
-from lvdet.read import collect, detections_json, parquet
+from cli.run_lvdet import COMMAND
+from lvdet.read import collect, detections, detections_json, parquet
 from oracles.cases import coco_case, lvis_case
 from oracles.lvis_reference import cut_per_class, drop_unknown
 from tabled import read_case
@@ -31,6 +32,7 @@ def tight(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(collect, "MASK_BYTES", 100)
     monkeypatch.setattr(detections_json, "CHUNK", 300)
     monkeypatch.setattr(parquet, "BATCH", 7)
+    monkeypatch.setattr(parquet, "MASK_BATCH", 5)
     return
 
 
@@ -201,13 +203,132 @@ def test_masks_move_to_a_file(
     assert list(temporary.iterdir()) == []
 
 
-def test_no_room_for_masks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TMPDIR", str(tmp_path / "nowhere"))
-    monkeypatch.setattr(collect, "MASK_BYTES", 1)
-    _, dt = lvdet.simulate(images=3, classes=10, dets_per_image=10, masks=True)
+NO_ROOM = """
+import resource, sys
+import lvdet
+from lvdet.read import collect
+collect.MASK_BYTES = 1000
+resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, 1 << 16))
+try:
+    lvdet.read_detections(sys.argv[1])
+except lvdet.LvdetError as error:
+    print(error)
+"""
+
+
+def test_no_room_for_masks(tmp_path: Path) -> None:
+    """A full disk is an error that says where, and no end of the process."""
+    _, dt = lvdet.simulate(images=60, classes=10, dets_per_image=100, masks=True)
     lvdet.write_detections(dt, tmp_path / "dt.json")
-    with pytest.raises(lvdet.LvdetError, match=r"masks cannot be kept in .*nowhere"):
-        lvdet.read_detections(tmp_path / "dt.json")
+    done = subprocess.run(
+        [sys.executable, "-c", NO_ROOM, tmp_path / "dt.json"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done
+    assert f"{tmp_path / 'dt.json'}: masks cannot be kept in " in done.stdout
+
+
+@pytest.mark.parametrize("score", [0.5, 0.1, 1e-300, -3.7])
+def test_ties_are_dropped_too(
+    score: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows that all have one score: the first ones count, and the room does not grow."""
+    monkeypatch.setattr(collect, "ROOM", 500)
+    monkeypatch.setattr(detections_json, "CHUNK", 1 << 12)
+    gt, _ = lvdet.simulate(images=3, classes=4, seed=1)
+    image = int(gt.images.ids[0])
+    rows = [
+        {"image_id": image, "category_id": 1 + n % 4, "score": score, "bbox": [n, 0, 1, 1]}
+        for n in range(20_000)
+    ]
+    path = rewritten(rows, tmp_path, "json")
+    caps = [collect.Cap(by_image=False, limit=10), collect.Cap(by_image=True, limit=20)]
+    read = detections.read_results(detections.NamedFiles([path], "r"), gt, caps)
+    assert read.total == 20_000
+    assert len(read.ranking) < 700
+    assert read.per_class.tolist() == [5000] * 4
+
+
+def test_a_class_limit_before_an_image_s_with_unknown_classes(tmp_path: Path) -> None:
+    """As lvis has it, unknown classes use up an image's limit, also behind one a class."""
+    annotations = {
+        "images": [
+            {
+                "id": i,
+                "height": 9,
+                "width": 9,
+                "neg_category_ids": [],
+                "not_exhaustive_category_ids": [],
+            }
+            for i in (1, 2)
+        ],
+        "categories": [{"id": c, "name": str(c), "frequency": "f"} for c in (1, 2)],
+        "annotations": [
+            {"id": 10 * i + c, "image_id": i, "category_id": c, "bbox": [1, 1, 4, 4], "area": 16}
+            for i in (1, 2)
+            for c in (1, 2)
+        ],
+    }
+    rows = [(1, 998, 0.9), (1, 999, 0.8), (2, 999, 0.7), (2, 1, 0.6), (1, 1, 0.5)]
+    results = [
+        {"image_id": i, "category_id": c, "score": s, "bbox": [1, 1, 4, 4]} for i, c, s in rows
+    ]
+    gt, dt = read_case(annotations, results, tmp_path)
+    options: dict[str, Any] = {"per_image": 1, "per_class": 5, "exact_lvis": True}
+    streamed = lvdet.sweep(tmp_path / "gt.json", tmp_path / "dt.json", **options)
+    assert streamed.rows[0].metrics["AP"] == 0.0
+    assert lvdet.sweep(gt, dt, **options).rows[0].metrics["AP"] == 0.0
+
+
+def test_masks_alone_from_standard_input(tmp_path: Path) -> None:
+    """What can be read only once is read with its masks, from which boxes are made."""
+    gt, dt = lvdet.simulate(images=5, classes=5, dets_per_image=20, masks=True, seed=1)
+    lvdet.write_ground_truth(gt, tmp_path / "gt.json")
+    lvdet.write_detections(dt, tmp_path / "dt.json")
+    records = json.loads((tmp_path / "dt.json").read_text())
+    for record in records:
+        del record["bbox"]
+    done = subprocess.run(
+        [COMMAND, "evaluate", tmp_path / "gt.json", "-", "--iou", "bbox"],
+        input=json.dumps(records),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    expected = lvdet.evaluate(gt, lvdet.read_detections(records), iou="bbox")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"{expected}\n"
+
+
+def test_an_empty_file_among_others_changes_nothing(tmp_path: Path) -> None:
+    _, dt = lvdet.simulate(images=5, classes=5, dets_per_image=20, masks=True, seed=1)
+    lvdet.write_detections(dt, tmp_path / "dt.json")
+    records = json.loads((tmp_path / "dt.json").read_text())
+    for record in records:
+        del record["bbox"]
+    (tmp_path / "a.json").write_text("[]")
+    (tmp_path / "b.json").write_text(json.dumps(records))
+    joined = lvdet.read_detections([tmp_path / "a.json", tmp_path / "b.json"])
+    assert not joined.boxes_given
+    assert lvdet.read_detections(tmp_path / "a.json").boxes_given
+
+
+def test_rows_of_the_file_are_named_after_a_cut(tmp_path: Path) -> None:
+    gt, _ = lvdet.simulate(images=3, classes=2, seed=1)
+    image = int(gt.images.ids[0])
+    rows = [
+        {"image_id": image, "category_id": 1, "score": n / 10, "bbox": [1, 1, 2, 2]}
+        for n in range(6)
+    ]
+    rows[5]["image_id"] = 10**9
+    path = rewritten(rows, tmp_path, "json")
+    best = lvdet.read_detections(path, per_class=3)
+    with pytest.raises(lvdet.InputError, match="row 5: image_id 1000000000"):
+        lvdet.evaluate(gt, best)
+    with pytest.raises(lvdet.InputError, match="row 5: image_id 1000000000"):
+        lvdet.evaluate(gt, lvdet.read_detections(best, per_class=1))
 
 
 @pytest.mark.usefixtures("tight")

@@ -12,8 +12,9 @@ from lvdet.limit.budgets import Budget, PerClass, PerImage, PerImageClass
 from lvdet.read.collect import Cap
 from lvdet.tables.ground_truth import GroundTruth
 
-#: Groups for which it is worth to know what a row has to exceed.
-_MOST_GROUPS = 1 << 26
+#: Groups of which it is known what a row has to exceed, at 32 bytes each. Where there are more
+#: (COCO's limit an image and class, with many of both), all rows are kept.
+_MOST_GROUPS = 1 << 23
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +45,8 @@ def caps_of(needs: Sequence[Need], gt: GroundTruth, *, unknown: bool) -> list[Ca
         others = -1
         if kind is PerImage and unknown:
             parts, others = parts + 1, parts
+        elif kind is PerClass and unknown:
+            others = 0  # what a class limit leaves of them may use up an image's later
         if kind is not PerImage:
             part = np.where(part < 0, -1, np.arange(len(part))).astype(np.int32)
             parts = len(part)
@@ -59,8 +62,8 @@ def _parts(needs: Sequence[Need], classes: int) -> tuple[NDArray[np.int32], int]
     member = np.zeros((classes, len(needs)), dtype=bool)
     for column, need in enumerate(needs):
         member[need.classes, column] = True
-    _, part = np.unique(member, axis=0, return_inverse=True)
-    part = np.where(member.any(axis=1), part.reshape(-1), -1)
-    used, part = np.unique(part, return_inverse=True)
-    number = (part.reshape(-1) - (len(used) > 0 and used[0] < 0)).astype(np.int32)
-    return number, int(number.max(initial=-1)) + 1
+    needed = member.any(axis=1)
+    distinct, number = np.unique(member[needed], axis=0, return_inverse=True)
+    part = np.full(classes, -1, dtype=np.int32)
+    part[needed] = number.reshape(-1)
+    return part, len(distinct)

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from lvdet.errors import InputError
@@ -87,6 +88,8 @@ def load_pair(
         likely = table.masks is not None
     else:
         table, likely = None, may_have_masks(files)
+    if not isinstance(gt, GroundTruth) and not Path(gt).is_file():
+        likely = True  # it can be read only once
     masks = iou != "bbox" and (iou is not None or likely)
 
     def read_truth(path: FilePath, with_masks: bool) -> GroundTruth:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -55,6 +56,7 @@ class FileReport:
     rows: int = 0
     rows_with_masks: int = 0
     rows_without_box: int = 0
+    masks_skipped: bool = False  # though boxes are to be made from them
     damaged: bool = False  # what comes after is not known
 
 
@@ -81,9 +83,17 @@ def new_collector(
         cells,
         ROOM_WITH_BOXES if cells is None else ROOM,
         MASK_BYTES,
-        os.environ.get("TMPDIR") or "/tmp",
+        _temporary_folder(),
         thread_count(threads),
     )
+
+
+def _temporary_folder() -> str:
+    """Where masks may move to; one that cannot be used is said only if they have to."""
+    try:
+        return tempfile.gettempdir()
+    except FileNotFoundError:
+        return os.environ.get("TMPDIR") or "/tmp"
 
 
 def add_table(table: Detections, collector: _native.Collector) -> FileReport:
@@ -105,18 +115,24 @@ def add_table(table: Detections, collector: _native.Collector) -> FileReport:
 
 
 def collected_detections(
-    collector: _native.Collector, source: str, reports: Sequence[FileReport]
+    collector: _native.Collector, source: str, reports: Sequence[FileReport], *, masks: bool = True
 ) -> Detections:
-    """The rows kept, each with box and mask; exactly the best where there are caps."""
+    """The rows kept, each with box and mask; exactly the best where there are caps. Without
+    `masks` there are none, unless boxes were made from them."""
     columns = collector.collected(True)
     if any(report.problems for report in reports):
         np.nan_to_num(columns["score"], copy=False)  # told; a table cannot hold it
     ranking = _ranking(columns, source)
-    return _detections(columns, ranking, reports)
+    return _detections(columns, ranking, reports, masks)
 
 
 def collected_results(
-    collector: _native.Collector, source: str, reports: Sequence[FileReport], gt: GroundTruth
+    collector: _native.Collector,
+    source: str,
+    reports: Sequence[FileReport],
+    gt: GroundTruth,
+    *,
+    masks: bool = True,
 ) -> Results:
     """The rows kept as an evaluation needs them; rows beyond the caps may be among them."""
     columns = collector.collected(False)
@@ -124,7 +140,7 @@ def collected_results(
     require(_unknown_images(gt, columns, source))
     return Results(
         ranking,
-        _detections(columns, ranking, reports),
+        _detections(columns, ranking, reports, masks),
         columns["detail"],
         columns["total"],
         columns["per_image"],
@@ -144,14 +160,18 @@ def _ranking(columns: dict[str, Any], source: str) -> Ranking:
 
 
 def _detections(
-    columns: dict[str, Any], ranking: Ranking, reports: Sequence[FileReport]
+    columns: dict[str, Any], ranking: Ranking, reports: Sequence[FileReport], with_masks: bool
 ) -> Detections:
     """The rows with boxes."""
     rows = slice(None) if columns["detail"] is None else columns["detail"]
+    rows_in_all = sum(report.rows for report in reports)
+    without = sum(report.rows_without_box for report in reports)
     count = len(columns["box"])
     masks = None if columns["masks"] is None else Masks(**columns["masks"])
     if masks is None and any(report.rows_with_masks for report in reports):
         masks = no_masks(count)  # none in a cell that counts
+    if not with_masks and not without:
+        masks = None
     return Detections(
         ranking.image[rows],
         ranking.category[rows],
@@ -160,7 +180,7 @@ def _detections(
         ranking.image_ids,
         ranking.category_ids,
         masks,
-        boxes_given=any(report.rows_without_box < max(1, report.rows) for report in reports),
+        boxes_given=rows_in_all == 0 or without < rows_in_all,
         source=ranking.source,
         file_row=columns["file_row"],
     )

@@ -6,6 +6,8 @@ import gzip
 import os
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -90,7 +92,7 @@ def read_counted(
             files.paths, lambda: new_collector(caps, threads=threads), masks, threads, progress
         )
         found = sum(report.rows for report in reports)
-        return collected_detections(collector, files.name, reports), found
+        return collected_detections(collector, files.name, reports, masks=masks), found
     if isinstance(source, Detections):
         table = source
     elif isinstance(source, Mapping):
@@ -106,7 +108,10 @@ def read_counted(
         return table, len(table)
     collector = new_collector(caps, threads=threads)
     report = add_table(table, collector)
-    return collected_detections(collector, table.source, [report]), len(table)
+    best = collected_detections(collector, table.source, [report])
+    if table.file_row is not None:
+        best = replace(best, file_row=table.file_row[best.file_row])
+    return best, len(table)
 
 
 def read_results(
@@ -123,7 +128,7 @@ def read_results(
     collector, reports = _collect(
         files.paths, lambda: new_collector(caps, gt, threads=threads), masks, threads, progress
     )
-    return collected_results(collector, files.name, reports, gt)
+    return collected_results(collector, files.name, reports, gt, masks=masks)
 
 
 def load_detections(
@@ -194,13 +199,15 @@ def _collect(
     progress: Progress | None,
 ) -> tuple[_native.Collector, list[FileReport]]:
     """The rows of all files in order, in one collector."""
+    # What can be read only once is read with all that may be needed of it.
+    masks = masks or not all(path.is_file() for path in paths)
     collector, reports = new(), []
     watched = [None] * len(paths) if progress is None else _shares(paths, progress)
     for path, share in zip(paths, watched, strict=True):
         report = _add_file(path, collector, masks, threads, share)
         require(iter(report.problems))
-        if report.rows_without_box and not masks:
-            # The boxes are to be made from the masks.
+        if report.masks_skipped:
+            del collector
             return _collect(paths, new, True, threads, progress)
         reports.append(report)
     _require_all_or_no_masks(paths, reports)
@@ -223,7 +230,7 @@ def _add_file(
         if ending == ".npz":
             return add_table(load_npz(path), collector)
         return collect_json(path, collector, masks=masks, threads=threads, progress=progress)
-    except RuntimeError as error:  # what the collector cannot hold
+    except _native.CannotHold as error:
         raise LvdetError(f"{path}: {error}") from None
 
 
@@ -241,9 +248,10 @@ def _require_all_or_no_masks(paths: list[Path], reports: list[FileReport]) -> No
 
 def _shares(paths: list[Path], progress: Progress) -> list[Progress]:
     """A part of the progress for each file, by size."""
+    if len(paths) == 1:
+        return [progress]
     sizes = [path.stat().st_size if path.is_file() else 1 for path in paths]
-    total = sum(sizes)
-    starts = [sum(sizes[:place]) for place in range(len(sizes))]
+    *starts, total = accumulate(sizes, initial=0)
 
     def share(start: int, size: int) -> Progress:
         return lambda done, of: progress(start + size * done // max(of, 1), total)

@@ -44,8 +44,13 @@ def collect_json(
         if what != "the file is empty" or not {".jsonl", ".ndjson"} & set(path.suffixes):
             problems.append(Problem(source, what, row if row >= 0 else None, byte))
             return FileReport(problems, damaged=True)
+    without_box = report["rows_without_box"]
     return FileReport(
-        problems, report["rows"], report["rows_with_masks"], report["rows_without_box"]
+        problems,
+        report["rows"],
+        report["rows_with_masks"],
+        without_box,
+        masks_skipped=without_box > 0 and not masks,
     )
 
 

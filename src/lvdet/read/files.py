@@ -65,14 +65,12 @@ def run_reader(
     size: int,
     progress: Progress | None,
 ) -> dict[str, Any]:
-    """Calls a native reader, with news of its progress.
+    """Calls a native reader on a thread, with news of its progress; an interrupt stops it.
 
     `read` gets an array of two int64: the reader adds the bytes it has read to the first, and
     stops when the second is not 0.
     """
     control = np.zeros(2, dtype=np.int64)
-    if progress is None:
-        return read(control)
     outcome: list[dict[str, Any] | BaseException] = []
 
     def work() -> None:
@@ -85,13 +83,15 @@ def run_reader(
     thread.start()
     try:
         while thread.is_alive():
-            progress(int(control[0]), size)
+            if progress is not None:
+                progress(int(control[0]), size)
             thread.join(0.05)
     except BaseException:
         control[1] = 1
         thread.join()
         raise
-    progress(size, size)
+    if progress is not None:
+        progress(size, size)
     if isinstance(outcome[0], BaseException):
         raise outcome[0]
     return outcome[0]

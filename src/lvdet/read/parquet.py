@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +26,14 @@ from lvdet.read.files import Progress, write_whole
 from lvdet.read.records import masks_from_segmentations, require_masks
 from lvdet.tables.detections import Detections, masks_to_boxes
 from lvdet.tables.masks import NONE, Masks
-from lvdet.tables.values import Problem, value_problems
+from lvdet.tables.values import MOST_PROBLEMS, Problem, more_problems, value_problems
 from lvdet.threads import thread_count
 
 #: Rows of a row group when writing, and decoded at a time when reading.
 BATCH = 1 << 18
+#: Rows decoded at a time where they carry masks.
+MASK_BATCH = 1 << 14
+_BUFFER = 1 << 20
 #: Rows for which room is taken at once on a file's word.
 _EXPECTED = 1 << 24
 _BOX = ("x", "y", "w", "h")
@@ -49,7 +53,11 @@ def collect_parquet(
     import pyarrow.parquet as pq
 
     try:
-        with pq.ParquetFile(path, pre_buffer=False) as file, ExitStack() as stack:
+        # Read through a small buffer: a row group may be the whole file.
+        with (
+            pq.ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER) as file,
+            ExitStack() as stack,
+        ):
             return _collect(file, str(path), collector, masks, threads, progress, stack)
     except MemoryError:  # Arrow's own is one of its errors too
         raise
@@ -88,15 +96,19 @@ def _collect(
         raise InputError(f"{source}: not a Parquet file that can be read: a negative size")
     collector.expect(min(total, _EXPECTED))
     problems: list[Problem] = []
-    at = with_masks = 0
+    at = with_masks = unlisted = 0
 
     def add(batch: _Batch) -> None:
-        problems.extend(batch.add_to(collector, source))
+        nonlocal unlisted
+        found = batch.add_to(collector, source)
+        problems.extend(islice(found, MOST_PROBLEMS - len(problems)))
+        unlisted += sum(1 for _ in found)
 
     adder = stack.enter_context(ThreadPoolExecutor(1)) if thread_count(threads) > 1 else None
     added: Future[None] | None = None
     # Arrow's own threads cost more than they save; one batch is added while the next is decoded.
-    for decoded in file.iter_batches(BATCH, columns=columns, use_threads=False):
+    rows = MASK_BATCH if mask_columns else BATCH
+    for decoded in file.iter_batches(rows, columns=columns, use_threads=False):
         batch = _batch(decoded, box_columns, mask_columns, source, at)
         if added is not None:
             added.result()
@@ -115,6 +127,8 @@ def _collect(
         added.result()
     if at != total:
         raise InputError(f"{source}: it has {at:,} rows, but says {total:,}")
+    if unlisted:
+        problems.append(more_problems(source, unlisted))
     return FileReport(problems, total, with_masks, 0 if box_columns else total)
 
 
@@ -270,8 +284,13 @@ def write_parquet(detections: Detections, path: str | os.PathLike[str]) -> None:
         fields += [(name, pa.float64()) for name in _BOX]
     masks = detections.masks
     if masks is not None:
+        # Offsets of 32 bits hold 2 GiB of masks in a row group.
+        longest = np.diff(masks.offsets[::BATCH], append=masks.offsets[-1]).max(initial=0)
+        binary, offset = (
+            (pa.binary(), np.int32) if longest < 2**31 else (pa.large_binary(), np.int64)
+        )
         fields += [
-            ("mask", pa.binary()),
+            ("mask", binary),
             ("mask_kind", pa.uint8()),
             ("mask_height", pa.int32()),
             ("mask_width", pa.int32()),
@@ -301,11 +320,11 @@ def write_parquet(detections: Detections, path: str | os.PathLike[str]) -> None:
                 data = masks.data[offsets[0] : offsets[-1]]
                 columns += [
                     pa.Array.from_buffers(
-                        pa.binary(),
+                        binary,
                         rows.stop - begin,
                         [
                             None,
-                            pa.py_buffer((offsets - offsets[0]).astype(np.int32)),
+                            pa.py_buffer((offsets - offsets[0]).astype(offset)),
                             pa.py_buffer(np.ascontiguousarray(data)),
                         ],
                     ),

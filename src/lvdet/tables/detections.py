@@ -67,6 +67,8 @@ class Detections:
             )
         require_rows(self.source, "image", self.image, len(self.image_ids))
         require_rows(self.source, "category", self.category, len(self.category_ids))
+        if self.file_row is not None:
+            require_columns(self, self.source, {"file_row": (np.int64, (rows,))})
         if self.masks is not None and len(self.masks) != rows:
             raise InputError(f"{self.source}: {len(self.masks)} masks for {rows} detections")
 

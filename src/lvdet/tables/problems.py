@@ -12,13 +12,13 @@ from lvdet.tables.detections import Detections
 from lvdet.tables.ground_truth import GroundTruth
 from lvdet.tables.masks import RLE, Masks
 from lvdet.tables.results import Ranking
-from lvdet.tables.values import Problem, number, numbers
+from lvdet.tables.values import Problem, more_problems, number, numbers
 
 
 def unlisted(source: str, columns: dict[str, Any]) -> list[Problem]:
     """One problem for all that a native reader counted and did not keep."""
     more = columns["problem_count"] - len(columns["problems"])
-    return [Problem(source, f"and {more:,} more problems like these")] if more else []
+    return [more_problems(source, more)] if more else []
 
 
 def ground_truth_problems(
@@ -100,6 +100,8 @@ def unknown_ids(
     for index, row, count in sorted(
         zip(found.tolist(), rows[first].tolist(), counts.tolist(), strict=True), key=lambda x: x[1]
     ):
+        if detections.file_row is not None:
+            row = int(detections.file_row[row])
         yield unknown_id(detections.source, gt.source, name, ids[index], count, row)
 
 

@@ -32,6 +32,15 @@ class Problem:
         return f"{place}: {self.what}" if place else self.what
 
 
+#: Problems of a file that are listed; the others are counted.
+MOST_PROBLEMS = 10_000
+
+
+def more_problems(source: str, count: int) -> Problem:
+    """One problem for all that were not listed."""
+    return Problem(source, f"and {count:,} more problems like these")
+
+
 def require(problems: Iterator[Problem]) -> None:
     """Raises the first problem, if there is one."""
     for problem in problems:
