@@ -472,3 +472,30 @@ def test_rows_in_any_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         whole = lvdet.evaluate(gt, other, **options)
         streamed = lvdet.evaluate(tmp_path / "gt.json", tmp_path / "dt.json", **options)
         assert_same(streamed, whole, "order")
+
+
+INTERRUPTED = """
+import os, signal, sys, threading
+import lvdet
+threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    while True:
+        lvdet.read_detections(sys.argv[1])
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_an_interrupt_ends_reading(tmp_path: Path) -> None:
+    """At once, and with all threads: nothing is left to crash at the end."""
+    _, dt = lvdet.simulate(images=500, classes=50, dets_per_image=300, seed=2)
+    lvdet.write_detections(dt, tmp_path / "dt.json")
+    for _ in range(3):
+        done = subprocess.run(
+            [sys.executable, "-c", INTERRUPTED, tmp_path / "dt.json"],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        assert (done.returncode, done.stdout, done.stderr) == (0, "interrupted\n", "")

@@ -72,23 +72,26 @@ def run_reader(
     """
     control = np.zeros(2, dtype=np.int64)
     outcome: list[dict[str, Any] | BaseException] = []
+    ended = threading.Event()  # Thread.join, once interrupted, waits no more
 
     def work() -> None:
         try:
             outcome.append(read(control))
         except BaseException as error:
             outcome.append(error)
+        ended.set()
 
-    thread = threading.Thread(target=work)
-    thread.start()
     try:
-        while thread.is_alive():
+        threading.Thread(target=work).start()
+    except RuntimeError:  # the system allows no more threads
+        work()
+    try:
+        while not ended.wait(0.05):
             if progress is not None:
                 progress(int(control[0]), size)
-            thread.join(0.05)
     except BaseException:
         control[1] = 1
-        thread.join()
+        ended.wait()
         raise
     if progress is not None:
         progress(size, size)
