@@ -488,11 +488,11 @@ except KeyboardInterrupt:
 
 def test_an_interrupt_ends_reading(tmp_path: Path) -> None:
     """At once, and with all threads: nothing is left to crash at the end."""
-    _, dt = lvdet.simulate(images=500, classes=50, dets_per_image=300, seed=2)
-    lvdet.write_detections(dt, tmp_path / "dt.json")
+    line = b'{"image_id": 1, "category_id": 2, "bbox": [1.25, 2.5, 3.75, 4.5], "score": 0.125}\n'
+    (tmp_path / "dt.jsonl").write_bytes(line * 2_000_000)
     for _ in range(3):
         done = subprocess.run(
-            [sys.executable, "-c", INTERRUPTED, tmp_path / "dt.json"],
+            [sys.executable, "-c", INTERRUPTED, tmp_path / "dt.jsonl"],
             capture_output=True,
             text=True,
             check=False,
