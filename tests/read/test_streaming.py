@@ -477,6 +477,8 @@ def test_rows_in_any_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 INTERRUPTED = """
 import os, signal, sys, threading
 import lvdet
+from lvdet.read import detections_json
+detections_json.CHUNK = 1 << 27  # a request to stop is heard late
 threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
 try:
     while True:
