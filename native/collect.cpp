@@ -1,10 +1,8 @@
 #include "collect.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <limits>
-#include <stdexcept>
 
 #include "rank.hpp"
 
@@ -138,9 +136,9 @@ bool Collector::wanted(std::int32_t at, std::int32_t of, double value) const {
 
 void Collector::note(std::int32_t at, std::int32_t of, double value) {
     for (Cap& cap : caps_) {
-        const auto group = static_cast<std::size_t>(cap.group(at, of));
-        if (cap.group(at, of) >= 0 && cap.floors.passes(group, value))
-            cap.floors.note(group, value);
+        const std::int64_t group = cap.group(at, of);
+        if (group >= 0 && cap.floors.passes(static_cast<std::size_t>(group), value))
+            cap.floors.note(static_cast<std::size_t>(group), value);
     }
 }
 

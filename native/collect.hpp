@@ -4,7 +4,7 @@
 
 #include <cstdint>
 #include <limits>
-#include <string>
+#include <utility>
 #include <vector>
 
 #include "columns.hpp"
