@@ -87,13 +87,13 @@ def draw_tables(console: Console, title: str, layouts: Sequence[Layout]) -> None
 
     from lvdet.metrics.table_text import text
 
-    console.print(Text(title))
+    console.print(Text(f"{title}\n"))
     for layout in layouts:
         table = drawn_layout(layout)
         if fits(console, table):
             console.print(table)
         else:
-            console.print(Text(f"\n{text([layout])}\n"), soft_wrap=True)
+            console.print(Text(f"{text([layout])}\n"), soft_wrap=True)
 
 
 def fits(console: Console, table: RenderableType) -> bool:

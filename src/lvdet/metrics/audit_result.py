@@ -243,9 +243,8 @@ class Audit:
                 "cannot raise it"
             )
         tried = f"{len(search.tried):,} caps up to {FIXED_PER_CLASS:,} tried"
-        least = "at least " if self.cut is not None else ""
         way = f"the best {search.best:,} of each class first; {tried}"
-        rise = f"{least}{100 * gain:.2f} points ({way})"
+        rise = f"{100 * gain:.2f} points ({way})"
         if standing == "re-ranked" and self.class_cut is not None:
             again = f", and re-ranking raises that by {rise}" if gain >= NOTHING else ""
             return (
