@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from lvdet.errors import InputError, LvdetError, OutputError
     from lvdet.limit.budgets import PerClass, PerImage, PerImageClass
-    from lvdet.metrics.audit import Audit, audit
-    from lvdet.metrics.gaming import ClassCap, Reranking, rerank, search_class_cap
+    from lvdet.metrics.audit import audit
+    from lvdet.metrics.audit_result import Audit
+    from lvdet.metrics.class_caps import ClassCap
+    from lvdet.metrics.gaming import Reranking, rerank, search_class_cap
     from lvdet.metrics.protocols import evaluate
     from lvdet.metrics.result import Evaluation, ProtocolResult
     from lvdet.metrics.sweep import sweep
@@ -72,9 +74,9 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Audit": "lvdet.metrics.audit",
+    "Audit": "lvdet.metrics.audit_result",
     "Categories": "lvdet.tables.categories",
-    "ClassCap": "lvdet.metrics.gaming",
+    "ClassCap": "lvdet.metrics.class_caps",
     "Detections": "lvdet.tables.detections",
     "Evaluation": "lvdet.metrics.result",
     "GroundTruth": "lvdet.tables.ground_truth",

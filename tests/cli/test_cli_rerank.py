@@ -30,6 +30,7 @@ def test_the_results_are_written(files: tuple[Path, Path], tmp_path: Path, endin
     done = lvdet_call("rerank", *files, *LIMITS, "--output", output, "--iou", "bbox").good()
     assert "AP-Old, 15/image" in done.out
     assert "AP-Fixed, 10,000/class" in done.out
+    assert f"wrote {output}: {len(lvdet.read_detections(output)):,} detections (of " in done.out
     result = lvdet.rerank(*files, dets_per_class=8, dets_per_image=15)
     written = lvdet.read_detections(output)
     assert written.score.tolist() == result.detections.score.tolist()
@@ -51,6 +52,7 @@ def test_numbers_account_and_image(files: tuple[Path, Path], tmp_path: Path) -> 
     assert json.loads(scores.read_text()) == result.to_dict()
     lines = [json.loads(line) for line in account.read_text().splitlines()]
     assert lines == [item.to_dict() for item in result.account()]
+    assert f"wrote {account}: {len(lines):,} images" in done.out
 
 
 def test_the_best_cap(files: tuple[Path, Path]) -> None:
@@ -65,12 +67,37 @@ def test_the_best_cap(files: tuple[Path, Path]) -> None:
         (["--dets-per-class", "-1"], "budget of -1"),
         (["--dets-per-image", "-1"], "budget of -1"),
         (["-o", "out.csv"], "'.csv'"),
+        (["--account", "out.json"], "expected one of .jsonl, .ndjson"),
+        (["--scores", "out.jsonl"], "expected one of .json"),
         (["--image", "77"], "image 77 is not in"),
     ],
 )
 def test_bad_options_are_one_line(arguments: list[str], says: str, tmp_path: Path) -> None:
     lvdet_call("rerank", *pair(tmp_path), *arguments).refused(says)
     assert {path.name for path in tmp_path.iterdir()} == {"gt.json", "dt.json"}
+
+
+def test_what_is_wrong_is_said_before_results_are_read(tmp_path: Path) -> None:
+    gt, dt = pair(tmp_path, results="not JSON at all")
+    for option, name in (("-o", "r.json"), ("--account", "a.jsonl"), ("--scores", "s.json")):
+        target = tmp_path / "none" / name
+        lvdet_call("rerank", gt, dt, option, target).refused(name, "no folder", code=1)
+    lvdet_call("rerank", gt, dt, "-o", tmp_path / "out.csv").refused("out.csv", ".ndjson")
+    lvdet_call("rerank", tmp_path / "no.json", dt).refused("no.json")
+    folder = tmp_path / "folder.json"
+    folder.mkdir()
+    lvdet_call("rerank", gt, dt, "-o", folder).refused("folder.json", "is a folder", code=1)
+
+
+def test_a_limit_above_every_class_hints_at_best(files: tuple[Path, Path]) -> None:
+    done = lvdet_call("rerank", *files).good()
+    assert "No class has more than" in done.err
+    assert "try --dets-per-class best" in done.err
+
+
+def test_all_endings_are_in_the_help() -> None:
+    words = " ".join(lvdet_call("rerank", "--help").good().out.split())
+    assert ".json, .jsonl, .ndjson or .parquet" in words
 
 
 def test_an_audit(files: tuple[Path, Path], tmp_path: Path) -> None:

@@ -94,7 +94,37 @@ def test_warnings_go_to_stderr(tmp_path: Path) -> None:
     done = lvdet_call("sweep", tmp_path / "gt.json", tmp_path / "dt.json").good()
     assert done.err.startswith("warning: ")
     assert "cut at 100 detections an image" in done.err
-    assert "lower bound" in done.out
+    assert "usually too low" in done.err
+    assert "incomplete" in done.out
+
+
+def test_what_has_no_effect_is_said(files: tuple[Path, Path]) -> None:
+    for limits in ((), ("--per-image", "5"), ("--per-class", "5", "--per-image", "inf")):
+        done = lvdet_call("sweep", *files, *limits, "--order", "both").good()
+        assert done.err.startswith("note: --order both has no effect")
+        assert done.err.count("\n") == 1
+    both = ("--per-image", "5", "--per-class", "5")
+    assert lvdet_call("sweep", *files, *both, "--order", "both").good().err == ""
+    assert lvdet_call("sweep", *files, *both[:2]).good().err == ""
+
+
+def test_the_toy_example_leaves_files_alone(files: tuple[Path, Path]) -> None:
+    done = lvdet_call("sweep", *files, "--paper", "toy").good()
+    assert done.err == "note: --paper toy reads no files: what was given was left alone\n"
+    assert "(ranking)" not in done.out
+
+
+def test_subsets_in_other_words_are_one(files: tuple[Path, Path]) -> None:
+    once, twice = (
+        lvdet_call("sweep", *files, "--per-image", "5", "--subsets", subsets).good().out
+        for subsets in ("r,rf", "r,rr,fr,rf")
+    )
+    assert once == twice
+
+
+def test_a_table_s_title_promises_nothing(files: tuple[Path, Path]) -> None:
+    done = lvdet_call("sweep", *files, "--paper", "ranking").good()
+    assert "AP-Old with and without a limit a class before it (ranking)" in done.out
 
 
 @pytest.mark.parametrize(
@@ -102,6 +132,10 @@ def test_warnings_go_to_stderr(tmp_path: Path) -> None:
     [
         (["--per-image", "many"], "--per-image has 'many'"),
         (["--per-image", "1.5"], "'1.5'"),
+        (["--per-image", "1,000"], "--per-image has '000': did you mean 1000?"),
+        (["--per-class", "100,10,000,inf"], "--per-class has '000': did you mean 10000?"),
+        (["--per-class", "050"], "did you mean 50?"),
+        (["--order", "last"], "order 'last'"),
         (["--per-image", ","], "--per-image ','"),
         (["--per-class", "-3"], "budget of -3"),
         (["--order", "last", "--per-image", "3"], "order 'last'"),
@@ -125,15 +159,9 @@ def test_coco_files_have_no_frequencies(tmp_path: Path) -> None:
     assert "(subsets)" not in lvdet_call("sweep", *files).good().out
 
 
-def test_drawn_on_a_terminal(files: tuple[Path, Path]) -> None:
-    from io import StringIO
-
-    from rich.console import Console
-
-    from lvdet.cli.terminal import drawn_layouts
-
-    result = lvdet.sweep(*files, per_image=[2, 5], per_class=[3, None], order="image-first")
-    page = StringIO()
-    Console(file=page, width=80).print(drawn_layouts(result.title(), result.layouts()))
-    assert "…" not in page.getvalue()
-    assert "AP-Pool by limits" in page.getvalue()
+def test_an_output_that_cannot_be_is_said_first(files: tuple[Path, Path], tmp_path: Path) -> None:
+    target = tmp_path / "none" / "out.json"
+    for verb in ("sweep", "audit", "evaluate"):
+        done = lvdet_call(verb, files[0], tmp_path / "none.json", "--output", target)
+        done.refused("out.json", "no folder", code=1)
+    lvdet_call("sweep", *files, "--output", tmp_path / "out.json").good()

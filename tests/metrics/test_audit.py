@@ -43,8 +43,10 @@ def test_an_uncut_file(found: lvdet.Audit) -> None:
     assert found.standing == {"old": "gameable", "fixed": "publishable", "pool": "publishable"}
     text = str(found)
     assert "not evidently cut" in text
-    assert "AP-Fixed and AP-Pool can be published" in text
+    assert "AP-Fixed is publishable: " in text
+    assert "AP-Pool is publishable: " in text
     assert "AP-Old is gameable: re-ranking alone raises it by" in text
+    assert "caps up to 10,000 tried" in text
     assert "no fault" in text
 
 
@@ -53,18 +55,63 @@ def test_a_cut_file(uncut: tuple) -> None:
     cut = dt[apply([PerImage(300)], dt)]
     result = lvdet.audit(gt, cut)
     assert result.cut == (300, 300)
-    assert result.standing == {"old": "gameable", "fixed": "lower bound", "pool": "lower bound"}
-    text = str(result)
-    assert "only lower bounds" in text
-    assert "the cut's doing" in text
-    assert "lower bound" in result.to_dict()["standing"]["fixed"]
+    assert result.standing == {"old": "gameable", "fixed": "incomplete", "pool": "incomplete"}
+    old, fixed, pool = result.verdict
+    assert "AP-Old is gameable: it is what lvis computes, but the file was cut at 300" in old
+    assert "leaves re-ranking nothing to bring in" in old
+    assert "AP-Fixed is incomplete: the file was cut at 300 detections an image" in fixed
+    assert "usually too low" in pool
+    assert result.to_dict()["standing"]["fixed"] == "incomplete"
+    assert result.to_dict()["cut"] == {"limit": 300, "images": 300}
+    assert result.to_dict()["class_cut"] is None
 
 
 def test_a_file_cut_below_the_limit(uncut: tuple) -> None:
     gt, dt = uncut
     result = lvdet.audit(gt, dt[apply([PerImage(100)], dt)])
-    assert result.standing["old"] == "lower bound"
-    assert "AP-Old too is only a lower bound" in str(result)
+    assert result.standing["old"] == "incomplete"
+    assert "AP-Old is incomplete: the file was cut at 100 detections an image" in str(result)
+
+
+def test_a_file_cut_by_class(uncut: tuple) -> None:
+    gt, dt = uncut
+    result = lvdet.audit(gt, dt[apply([PerClass(150)], dt)])
+    assert result.class_cut is not None
+    assert result.class_cut.limit == 150
+    assert result.to_dict()["class_cut"]["classes"] == result.class_cut.at_limit > 5
+    assert result.standing == {"old": "re-ranked", "fixed": "incomplete", "pool": "incomplete"}
+    assert "The file was cut at 150 detections a class" in str(result)
+    assert "AP-Old is re-ranked: " in result.verdict[0]
+    assert "the AP-Old of results re-ranked by as many" in result.verdict[0]
+    assert "was cut at 150 detections a class" in result.verdict[1]
+    assert "Those with 150 would have more" in str(result)
+
+
+def test_a_file_cut_by_class_at_what_ap_fixed_looks_at(
+    uncut: tuple, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gt, dt = uncut
+    monkeypatch.setattr(audit_module, "FIXED_PER_CLASS", 150)
+    result = lvdet.audit(gt, dt[apply([PerClass(150)], dt)])
+    assert result.standing == {"old": "re-ranked", "fixed": "publishable", "pool": "publishable"}
+
+
+def test_every_protocol_has_one_sentence(uncut: tuple, found: lvdet.Audit) -> None:
+    gt, dt = uncut
+    files = [dt[apply([budget], dt)] for budget in (PerImage(300), PerImage(100), PerClass(50))]
+    for result in (found, *(lvdet.audit(gt, file) for file in (*files, dt[:0]))):
+        for sentence, name in zip(result.verdict, ("old", "fixed", "pool"), strict=True):
+            assert sentence.startswith(f"AP-{name.capitalize()} is {result.standing[name]}: ")
+            assert sentence.endswith(".")
+            assert ". " not in sentence
+
+
+def test_of_an_empty_file_nothing_is_publishable(uncut: tuple) -> None:
+    gt, dt = uncut
+    result = lvdet.audit(gt, dt[:0])
+    assert set(result.standing.values()) == {"undefined"}
+    assert "publishable" not in str(result)
+    assert "the file has no detections" in result.verdict[1]
 
 
 def test_short_classes(uncut: tuple, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,12 +134,13 @@ def test_short_classes(uncut: tuple, monkeypatch: pytest.MonkeyPatch) -> None:
     assert f"{len(expected):,} of 1,203 classes" in str(result)
 
 
-def test_pruned_results_are_searched_up_to_what_was_kept(
+def test_caps_are_searched_for_alike_in_pruned_results(
     uncut: tuple, found: lvdet.Audit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A reader that kept only what the limits need: no cap above is tried."""
+    """Whether a reader kept only what the limits need or everything: no cap above is tried."""
     gt, dt = uncut
     monkeypatch.setattr(audit_module, "FIXED_PER_CLASS", 200)
+    of_all = lvdet.audit(gt, dt)
     kept = apply([PerImage(300)], dt) | apply([PerClass(200)], dt)
     assert not kept.all()
     whole = Results.of(dt)
@@ -106,6 +154,9 @@ def test_pruned_results_are_searched_up_to_what_was_kept(
     result = lvdet.audit(gt, dt)
     assert result.search is not None
     assert max(result.search.tried) == 200
+    assert of_all.search is not None
+    assert result.search == of_all.search
+    assert result.verdict == of_all.verdict
     assert found.search is not None
     assert result.old == found.old
     for cap in result.search.tried.keys() & found.search.tried.keys():
@@ -118,18 +169,25 @@ def test_a_coco_file() -> None:
     result = lvdet.audit(gt, dt)
     assert result.search is None
     assert result.reranked is None
-    assert result.old_budget == "100/image/class"
+    assert str(result.budgets["old"]) == "100/image/class"
     assert result.standing["old"] == "publishable"
     assert "re-ranking cannot raise it" in str(result)
     assert result.to_dict()["reranking"] is None
     assert result.old["AP"] == lvdet.evaluate(gt, dt)["old"].AP
 
 
+def test_a_coco_file_cut_below_its_limit() -> None:
+    gt, dt = lvdet.simulate(images=40, classes=30, dets_per_image=50, style="coco", seed=1)
+    result = lvdet.audit(gt, dt)
+    assert result.standing["old"] == "incomplete"
+    assert "cut at 50 detections an image" in result.verdict[0]
+
+
 def test_a_small_vocabulary_has_nothing_to_gain() -> None:
     gt, dt = lvdet.simulate(images=40, classes=20, dets_per_image=None, seed=1)
     result = lvdet.audit(gt, dt)
     assert result.standing["old"] == "publishable"
-    assert "does not raise AP-Old" in str(result)
+    assert "AP-Old is publishable: re-ranking does not raise it here" in str(result)
 
 
 def test_values_are_plain(found: lvdet.Audit) -> None:
@@ -147,3 +205,5 @@ def test_nothing_to_find_is_undefined() -> None:
     content = json.loads(json.dumps(result.to_dict(), allow_nan=False))
     assert content["fixed_minus_old"] is None
     assert "nan" not in str(result)
+    assert set(result.standing.values()) == {"undefined"}
+    assert "nothing to find" in result.verdict[0]

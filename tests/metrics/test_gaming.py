@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -153,6 +154,43 @@ def test_where_nothing_is_to_be_gained() -> None:
     result = lvdet.rerank(gt, dt)
     assert result.detections is dt
     assert len(result.account()) == 0
+    assert result.warnings[-1] == (
+        f"No class has more than {search.best:,} detections, so a limit of 10,000/class leaves "
+        "them all: try --dets-per-class best."
+    )
+    assert "try" not in " ".join(lvdet.rerank(gt, dt, dets_per_class="best").warnings)
+
+
+def test_annotations_are_read_before_results(simulated: tuple, tmp_path: Path) -> None:
+    """Those are large: what is wrong with the annotations is said at once."""
+    (tmp_path / "dt.json").write_text("no results")
+    for verb in (lvdet.rerank, lvdet.search_class_cap):
+        with pytest.raises(lvdet.InputError, match=r"gt\.json"):
+            verb(tmp_path / "gt.json", tmp_path / "dt.json")
+
+
+def test_paths_are_read(simulated: tuple, tmp_path: Path) -> None:
+    gt, dt = simulated
+    paths = tmp_path / "gt.json", tmp_path / "dt.json"
+    lvdet.write_ground_truth(gt, paths[0])
+    lvdet.write_detections(dt, paths[1])
+    read, made = lvdet.rerank(*paths, dets_per_class=150), lvdet.rerank(gt, dt, dets_per_class=150)
+    assert (read.before, read.after) == (made.before, made.after)
+    assert read.detections.score.tolist() == made.detections.score.tolist()
+    assert lvdet.search_class_cap(*paths) == lvdet.search_class_cap(gt, dt)
+
+
+def test_an_image_in_words(simulated: tuple) -> None:
+    image = next(iter(lvdet.rerank(*simulated, dets_per_class=150).account()))
+    number = {
+        side: Counter(item.outcome for item in items)
+        for side, items in (("dropped", image.dropped), ("added", image.added))
+    }
+    for side, of in number.items():
+        assert (
+            f"{side}: {sum(of.values()):,} ({of['right']:,} right, {of['wrong']:,} wrong, "
+            f"{of['not counted']:,} not counted, at IoU 0.5)"
+        ) in str(image)
 
 
 def test_a_coco_file_has_another_limit() -> None:

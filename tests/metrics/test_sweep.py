@@ -248,6 +248,27 @@ def test_classes_by_name_and_id(simulated: tuple) -> None:
     assert [row.class_count for row in rows[:2]] == [1, 2]
     alone = lvdet.evaluate(gt, dt, classes=[name, number], dets_per_image=20, protocol="old")
     assert rows[1].metrics["AP"] == alone["old"].AP
+    by_id = lvdet.sweep(gt, dt, per_image=20, subsets=[number, np.int64(number + 1)]).rows
+    assert [row.classes for row in by_id] == [str(number), str(number + 1)]
+    assert [row.class_count for row in by_id] == [1, 1]
+    alone = lvdet.sweep(gt, dt, per_image=20, subsets=number).rows
+    assert [row.to_dict() for row in alone] == [by_id[0].to_dict()]
+
+
+def test_the_same_classes_in_other_words_are_one_row(simulated: tuple) -> None:
+    number = int(simulated[0].categories.ids[7])
+    subsets = ["r", "rr", "fr", "rf", "frf", number, str(number), [number]]
+    rows = lvdet.sweep(*simulated, per_image=[20, 30], subsets=subsets).rows
+    assert [row.classes for row in rows[::2]] == ["r", "rf", str(number)]
+
+
+def test_both_orders_by_name(simulated: tuple) -> None:
+    named, listed = (
+        lvdet.sweep(*simulated, per_image=5, per_class=9, order=order).to_dict()["rows"]
+        for order in ("both", BOTH)
+    )
+    assert named == listed
+    assert len(named) == 2
 
 
 def test_coco_files_have_no_subsets(tmp_path: Path) -> None:
@@ -259,6 +280,11 @@ def test_coco_files_have_no_subsets(tmp_path: Path) -> None:
     limits = [row for row in result.rows if row.table == "image-limit"]
     assert limits[0].delta is None  # 100 an image, COCO's own limit
     assert "APr" not in str(result)
+    note = [text for text in result.warnings if "whose own limit is 100/image/class" in text]
+    assert len(note) == 1
+    assert "count all classes together" in note[0]
+    by_class = lvdet.sweep(gt, dt, per_class=20).warnings
+    assert not [text for text in by_class if "own limit" in text]
     with pytest.raises(lvdet.InputError, match="frequency"):
         lvdet.sweep(gt, dt, paper="subsets")
 
@@ -268,7 +294,15 @@ def test_coco_files_have_no_subsets(tmp_path: Path) -> None:
     [
         ({"per_image": [-1]}, "budget of -1"),
         ({"per_image": [2.5]}, "budget of 2.5"),
-        ({"per_class": ["many"]}, "budget of many"),
+        ({"per_class": ["many"]}, "per_class has 'many'"),
+        ({"per_image": "300"}, "per_image has '300'"),
+        ({"rerank": "300"}, "budget of '300'"),
+        ({"subsets": [1.5]}, "subset has 1.5"),
+        ({"subsets": [None]}, "subset has None"),
+        ({"subsets": [[["r"]]]}, "subset has"),
+        ({"subsets": [10**6]}, "no class with id 1000000"),
+        ({"order": "first"}, "order 'first'"),
+        ({"paper": "toy"}, r"lvdet\.metrics\.toy\.toy\(\)"),
         ({"per_image": []}, "empty list of limits"),
         ({"subsets": []}, "empty list of subsets"),
         ({"subsets": ["nothing like it"]}, "nothing like it"),
@@ -286,20 +320,30 @@ def test_bad_options_are_named(simulated: tuple, options: Json, message: str) ->
         lvdet.sweep(*simulated, **options)
 
 
-def test_cut_results_make_lower_bounds() -> None:
+def test_rows_of_cut_results_are_incomplete() -> None:
     gt, dt = lvdet.simulate(images=30, classes=400, dets_per_image=300, seed=1)
     result = lvdet.sweep(gt, dt, per_image=[100, 300, 301], per_class=[50, None], order=BOTH)
     for row in result.rows:
         known = row.dets_per_image in (100, 300) and row.order != "class-first"
-        assert row.lower_bound != known, row
-    assert "cut at 300 detections an image" in result.warnings[0]
-    assert f"{sum(row.lower_bound for row in result.rows)} of {len(result.rows)} rows" in " ".join(
-        result.warnings
-    )
-    assert "lower bound" in str(result)
+        assert row.incomplete != known, row
+    (text,) = result.warnings
+    assert "cut at 300 detections an image" in text
+    number = sum(row.incomplete for row in result.rows)
+    assert f"{number} of {len(result.rows)} rows miss what was cut off" in text
+    assert "incomplete" in str(result)
+    assert all({"incomplete", "reranked"} <= set(row.to_dict()) for row in result.rows)
+    assert {"incomplete", "reranked"} <= set(next(csv.DictReader(io.StringIO(result.to_csv()))))
     # The cut was over all classes: of the rare ones alone, more might have been kept.
-    assert all(row.lower_bound for row in lvdet.sweep(gt, dt, per_image=300, subsets=["r"]).rows)
+    assert all(row.incomplete for row in lvdet.sweep(gt, dt, per_image=300, subsets=["r"]).rows)
     assert not lvdet.sweep(gt, dt, per_image=[100, 300]).warnings
+
+
+def test_the_table_of_subsets_marks_the_limit_that_is_incomplete() -> None:
+    gt, dt = lvdet.simulate(images=30, classes=400, dets_per_image=300, seed=1)
+    (layout,) = lvdet.sweep(gt, dt, paper="subsets").layouts()
+    notes = {line[0].value: line[-1].value for line in layout.lines}
+    assert notes.pop("RCF") == "incomplete at 5,000"
+    assert set(notes.values()) == {"incomplete"}
 
 
 def test_paths_are_read(simulated: tuple, tmp_path: Path) -> None:
@@ -414,3 +458,22 @@ def test_text_is_aligned(swept: lvdet.Sweep) -> None:
             assert all(
                 line[end - 1] in "∞0123456789" and line[end : end + 2] == "  " for line in lines
             )
+
+
+@pytest.mark.parametrize(
+    ("delta", "expected"),
+    [
+        (-1e-9, "+0.00"),
+        (1e-9, "+0.00"),
+        (0.0, "+0.00"),
+        (-0.0, "+0.00"),
+        (-0.00006, "-0.01"),
+        (0.0123, "+1.23"),
+        (math.nan, ""),
+        (None, ""),
+    ],
+)
+def test_deltas_are_rounded_before_they_get_a_sign(delta: float | None, expected: str) -> None:
+    from lvdet.metrics.table_text import signed
+
+    assert signed(delta) == expected

@@ -9,6 +9,7 @@ import typer
 
 from lvdet.cli.json_file import write_json
 from lvdet.cli.options import Annotations, ExactLvis, Iou, Results, Threads
+from lvdet.cli.targets import require_target
 from lvdet.cli.terminal import print_tables, progress_bar, warn
 
 EXAMPLES = """\b
@@ -29,6 +30,8 @@ def run(
     threads: Threads = None,
 ) -> None:
     """Was this file cut, which classes are short, and how gameable is its number."""
+    require_target(output)
+
     from lvdet.metrics.audit import audit
 
     result = audit(

@@ -12,6 +12,7 @@ import typer
 
 from lvdet.cli.json_file import write_json
 from lvdet.cli.options import Annotations, ExactLvis, Iou, Results, Threads
+from lvdet.cli.targets import require_target
 from lvdet.cli.terminal import print_evaluation, progress_bar, warn
 from lvdet.errors import InputError
 
@@ -69,6 +70,9 @@ def run(
     threads: Threads = None,
 ) -> None:
     """AP-Old, AP-Fixed and AP-Pool of a results file, each with its budget."""
+    require_target(output)
+    require_target(per_class)
+
     from lvdet.metrics.protocols import evaluate
 
     result = evaluate(

@@ -10,6 +10,7 @@ import typer
 
 from lvdet.cli.json_file import write_json
 from lvdet.cli.options import Annotations, ExactLvis, Iou, Results, Threads
+from lvdet.cli.targets import require_target
 from lvdet.cli.terminal import print_tables, progress_bar, warn
 from lvdet.errors import InputError
 
@@ -23,7 +24,6 @@ Examples:
   lvdet rerank gt.json results.json --account exchanged.jsonl
   lvdet rerank gt.json results.json --image 397133
 """
-ENDINGS = (".json", ".jsonl", ".ndjson", ".parquet")
 
 
 def run(
@@ -35,7 +35,7 @@ def run(
             "--output",
             "-o",
             metavar="OUT",
-            help="Write the re-ranked results, whole rows: .json, .jsonl or .parquet.",
+            help="Write the re-ranked results, whole rows: .json, .jsonl, .ndjson or .parquet.",
         ),
     ] = None,
     dets_per_class: Annotated[
@@ -67,10 +67,14 @@ def run(
     threads: Threads = None,
 ) -> None:
     """Keep the best of each class, then the best of each image, and see AP-Old rise."""
-    if output is not None and output.suffix.lower() not in ENDINGS:
-        raise InputError(
-            f"{output}: unknown ending {output.suffix!r}, expected one of {', '.join(ENDINGS)}"
-        )
+    from lvdet.metrics.gaming import rerank
+    from lvdet.read.detections import require_ending, write_detections
+
+    if output is not None:
+        require_ending(output)
+    require_target(output)
+    require_target(account, (".jsonl", ".ndjson"))
+    require_target(scores, (".json",))
     cap: int | str = dets_per_class
     if dets_per_class != "best":
         try:
@@ -79,9 +83,6 @@ def run(
             raise InputError(
                 f"--dets-per-class is {dets_per_class!r}, expected a whole number or best"
             ) from None
-
-    from lvdet.metrics.gaming import rerank
-    from lvdet.read.detections import write_detections
 
     result = rerank(
         ground_truth,
@@ -103,6 +104,11 @@ def run(
     print_tables(result.title(), result.layouts())
     if of_image is not None:
         print(f"\n{of_image}")
+    if output is not None:
+        found = result.inputs["detection_count"]
+        print(f"wrote {output}: {len(result.detections):,} detections (of {found:,})")
+    if account is not None:
+        print(f"wrote {account}: {len(result.account()):,} images")
     for text in result.warnings:
         warn(text)
 

@@ -9,7 +9,8 @@ import typer
 
 from lvdet.cli.json_file import write_json
 from lvdet.cli.options import ExactLvis, Iou, Threads
-from lvdet.cli.terminal import print_tables, progress_bar, warn
+from lvdet.cli.targets import require_target
+from lvdet.cli.terminal import note, print_tables, progress_bar, warn
 from lvdet.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ Examples:
   lvdet sweep --paper toy
 """
 ENDINGS = (".json", ".csv", ".md", ".tex")
+CLASS_FIRST = "class-first"
 
 
 def run(
@@ -47,7 +49,7 @@ def run(
         typer.Option(
             help="Which limit comes first where a row has both: class-first, image-first or both."
         ),
-    ] = "class-first",
+    ] = CLASS_FIRST,
     subsets: Annotated[
         str | None,
         typer.Option(
@@ -86,10 +88,7 @@ def run(
     names = None if paper is None else _parts(paper, "--paper")
     outputs = output or []
     for path in outputs:
-        if path.suffix.lower() not in ENDINGS:
-            raise InputError(
-                f"{path}: unknown ending {path.suffix!r}, expected one of {', '.join(ENDINGS)}"
-            )
+        require_target(path, ENDINGS)
     with_toy = names is not None and "toy" in names
     rest = None if names is None else [name for name in names if name != "toy"]
     limits = [per_image, per_class, subsets, rerank]
@@ -97,6 +96,8 @@ def run(
     if with_files and (ground_truth is None or detections is None):
         missing = "GT" if ground_truth is None else "DT"
         raise InputError(f"Missing argument '{missing}' (see --help); only --paper toy needs none")
+    images = None if per_image is None else _limits(per_image, "--per-image")
+    groups = None if per_class is None else _limits(per_class, "--per-class")
 
     from lvdet.metrics.sweep import sweep
     from lvdet.metrics.toy import toy
@@ -109,9 +110,9 @@ def run(
         result = sweep(
             ground_truth,
             detections,
-            per_image=None if per_image is None else _limits(per_image, "--per-image"),
-            per_class=None if per_class is None else _limits(per_class, "--per-class"),
-            order=("class-first", "image-first") if order == "both" else order,
+            per_image=images,
+            per_class=groups,
+            order=order,
             subsets=None if subsets is None else _parts(subsets, "--subsets"),
             rerank=rerank,
             paper=rest or None,
@@ -128,6 +129,10 @@ def run(
         print_tables(result.title(), result.layouts())
         for text in result.warnings:
             warn(text)
+    if not with_files and ground_truth is not None:
+        note("--paper toy reads no files: what was given was left alone")
+    if order != CLASS_FIRST and not (_has_number(images) and _has_number(groups)):
+        note(f"--order {order} has no effect: no row has a limit of --per-image and --per-class")
 
 
 def write_tables(path: Path, result: Sweep | None, example: Toy | None) -> None:
@@ -162,9 +167,17 @@ def _parts(text: str, option: str) -> list[str]:
 
 def _limits(text: str, option: str) -> list[int | None]:
     limits: list[int | None] = []
-    for part in _parts(text, option):
+    parts = _parts(text, option)
+    for place, part in enumerate(parts):
+        if len(part) > 1 and part.startswith("0") and part.isdigit():
+            whole = int("".join(parts[max(place - 1, 0) : place + 1]))
+            raise InputError(f"{option} has {part!r}: did you mean {whole}?")
         try:
             limits.append(None if part.lower() in ("inf", "∞") else int(part.replace("_", "")))
         except ValueError:
             raise InputError(f"{option} has {part!r}, expected whole numbers or inf") from None
     return limits
+
+
+def _has_number(limits: list[int | None] | None) -> bool:
+    return limits is not None and any(limit is not None for limit in limits)

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rich.console import Group
+    from rich.console import Console, Group, RenderableType
+    from rich.table import Table
 
     from lvdet.metrics.result import Evaluation
     from lvdet.metrics.table_text import Layout
@@ -19,6 +20,11 @@ def warn(text: str) -> None:
     """A warning on stderr, in one line."""
     mark = "\033[33mwarning:\033[0m" if sys.stderr.isatty() else "warning:"
     print(f"{mark} {text}", file=sys.stderr)
+
+
+def note(text: str) -> None:
+    """A remark on how the command was called, on stderr, in one line."""
+    print(f"note: {text}", file=sys.stderr)
 
 
 @contextmanager
@@ -51,13 +57,15 @@ def progress_bar(title: str) -> Iterator[Progress | None]:
 
 
 def print_evaluation(result: Evaluation) -> None:
-    """The table of protocols: drawn on a terminal, plain text in a pipe."""
-    if not sys.stdout.isatty():
-        print(result)
-        return
-    from rich.console import Console
+    """The table of protocols: drawn on a terminal that is wide enough, else plain text."""
+    if sys.stdout.isatty():
+        from rich.console import Console
 
-    Console().print(drawn_table(result))
+        console, table = Console(), drawn_table(result)
+        if fits(console, table):
+            console.print(table)
+            return
+    print(result)
 
 
 def print_tables(title: str, layouts: Sequence[Layout]) -> None:
@@ -69,36 +77,62 @@ def print_tables(title: str, layouts: Sequence[Layout]) -> None:
         return
     from rich.console import Console
 
-    Console().print(drawn_layouts(title, layouts))
+    draw_tables(Console(), title, layouts)
 
 
-def drawn_layouts(title: str, layouts: Sequence[Layout]) -> Group:
-    """Tables of limits for rich to draw, deltas in colour beside their values."""
+def draw_tables(console: Console, title: str, layouts: Sequence[Layout]) -> None:
+    """Draws the tables; one that is wider than the console is plain text there, for the terminal
+    to break: rich would leave out the ends of numbers."""
+    from rich.text import Text
+
+    from lvdet.metrics.table_text import text
+
+    console.print(Text(f"{title}\n"))
+    for layout in layouts:
+        table = drawn_layout(layout)
+        if fits(console, table):
+            console.print(table)
+        else:
+            console.print(Text(f"{text([layout])}\n"), soft_wrap=True)
+
+
+def fits(console: Console, table: RenderableType) -> bool:
+    """Whether the console is as wide as the table would like to be."""
+    from rich.measure import Measurement
+
+    unbounded = console.options.update(max_width=10_000)
+    return Measurement.get(console, unbounded, table).maximum <= console.width
+
+
+def drawn_layout(layout: Layout) -> Table:
+    """A table of limits for rich to draw, deltas in colour beside their values."""
     from rich import box
-    from rich.console import Group
     from rich.table import Table
     from rich.text import Text
 
-    parts: list[Text | Table] = [Text(title)]
-    for layout in layouts:
-        table = Table(
-            box=box.SIMPLE_HEAD,
-            title=Text(layout.title),
-            title_justify="left",
-            pad_edge=False,
-            padding=(0, 1, 0, 0),
-        )
-        for head in layout.head:
-            table.add_column(Text(head.replace("/", "/\n", 1)), justify="right", no_wrap=True)
-        for line in layout.lines:
-            cells = []
-            for cell in line:
-                colour = "red" if cell.delta.startswith("-") else "green"
-                space = " " if cell.delta else ""
-                cells.append(Text.assemble(cell.value, space, (cell.delta, colour)))
-            table.add_row(*cells)
-        parts.append(table)
-    return Group(*parts)
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        title=Text(layout.title),
+        title_justify="left",
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+    )
+    for head in layout.head:
+        table.add_column(Text(head.replace("/", "/\n", 1)), justify="right", no_wrap=True)
+    for line in layout.lines:
+        cells = []
+        for cell in line:
+            space = " " if cell.delta else ""
+            cells.append(Text.assemble(cell.value, space, (cell.delta, colour(cell.delta))))
+        table.add_row(*cells)
+    return table
+
+
+def colour(delta: str) -> str:
+    """Green for a rise, red for a fall; none for a 0."""
+    if not delta.strip("+-0."):
+        return ""
+    return "red" if delta.startswith("-") else "green"
 
 
 def drawn_table(result: Evaluation) -> Group:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -70,8 +71,9 @@ class ImageAccount:
         width = max((len(item.name) for item in (*self.dropped, *self.added)), default=0)
         lines = [f"image {self.image_id}{name}"]
         for title, sign, items in (("dropped", "-", self.dropped), ("added", "+", self.added)):
-            right = sum(item.outcome == "right" for item in items)
-            lines.append(f"{title}: {len(items):,}, of which {right:,} right")
+            number = Counter(item.outcome for item in items)
+            of_which = ", ".join(f"{number[outcome]:,} {outcome}" for outcome in OUTCOMES[::-1])
+            lines.append(f"{title}: {len(items):,} ({of_which}, at IoU 0.5)")
             lines += [
                 f"  {sign} {item.score:.5f}  {item.name:<{width}}  {item.outcome:<11}  "
                 f"[{', '.join(f'{value:g}' for value in item.box)}]"

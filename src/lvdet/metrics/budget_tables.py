@@ -13,10 +13,13 @@ from lvdet.errors import InputError
 from lvdet.limit.budgets import Budget, PerClass, PerImage
 
 CLASS_FIRST, IMAGE_FIRST = ORDERS = ("class-first", "image-first")
+BOTH = "both"
 #: Classes as `select` takes them: letters of "rcf", a name, or names and ids.
 Classes: TypeAlias = str | tuple[int | str, ...] | None
 #: What limits may be given as: one or several, None for no limit.
 LimitList: TypeAlias = int | float | Iterable[int | float | None] | None
+#: What subsets may be given as: each a class by id or name, letters of "rcf", or several classes.
+SubsetList: TypeAlias = Iterable[int | str | Iterable[int | str]] | None
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,7 @@ PAPER = {
     for table in (
         BudgetTable(
             "ranking",
-            "Re-ranking raises AP-Old: the best of each class first, then the limit an image",
+            "AP-Old with and without a limit a class before it",
             (Limits(300), Limits(300, 10_000)),
         ),
         BudgetTable(
@@ -100,6 +103,11 @@ def paper_tables(names: str | Iterable[str], *, frequencies: bool) -> list[Budge
             tables |= {k: table for k, table in PAPER.items() if frequencies or not table.paired}
         elif name in PAPER:
             tables[name] = PAPER[name]
+        elif name == TOY:
+            raise InputError(
+                "the paper's toy example is no table of results: lvdet.metrics.toy.toy() works it "
+                "out, and so does lvdet sweep --paper toy"
+            )
         else:
             raise InputError(
                 f"the paper has no table {name!r}, expected some of {', '.join(PAPER)}, or all"
@@ -111,7 +119,7 @@ def grid(
     per_image: LimitList = None,
     per_class: LimitList = None,
     order: str | Sequence[str] = CLASS_FIRST,
-    subsets: Sequence[str | Iterable[int | str]] | None = None,
+    subsets: SubsetList = None,
     rerank: int | None = None,
 ) -> BudgetTable:
     """Every combination of the limits, for each subset of classes.
@@ -121,13 +129,11 @@ def grid(
     """
     if rerank is not None and per_image is None:
         per_image = 300
-    orders = list(dict.fromkeys([order] if isinstance(order, str) else order))
-    if not orders or any(item not in ORDERS for item in orders):
-        raise InputError(f"order {order!r}, expected {' or '.join(ORDERS)}, or both")
+    orders = named_orders(order)
     rows: list[Limits] = []
     for classes in _subsets(subsets):
-        for image in _limits(per_image):
-            for group in _limits(per_class):
+        for image in _limits(per_image, "per_image"):
+            for group in _limits(per_class, "per_class"):
                 both = image is not None and group is not None
                 rows += [
                     Limits(image, group, item, classes)
@@ -140,13 +146,25 @@ def grid(
     return BudgetTable("grid", "by limits", tuple(dict.fromkeys(rows)), shows=("AP", "pool"))
 
 
-def _limits(values: Any) -> list[int | None]:
+def named_orders(order: str | Sequence[str]) -> list[str]:
+    """The orders asked for, without repeats."""
+    if order == BOTH:
+        return list(ORDERS)
+    orders = list(dict.fromkeys([order] if isinstance(order, str) else order))
+    if not orders or any(item not in ORDERS for item in orders):
+        raise InputError(f"order {order!r}, expected {', '.join(ORDERS)} or {BOTH}")
+    return orders
+
+
+def _limits(values: Any, name: str) -> list[int | None]:
     if isinstance(values, str) or not isinstance(values, Iterable):
         values = [values]
     limits: list[int | None] = []
     for value in values:
         if value is None or (isinstance(value, float) and value == math.inf):
             limits.append(None)
+        elif isinstance(value, str):
+            raise InputError(f"{name} has {value!r}, expected whole numbers, or None for no limit")
         else:
             limits.append(int(value) if isinstance(value, np.integer) else value)
     if not limits:
@@ -154,11 +172,25 @@ def _limits(values: Any) -> list[int | None]:
     return limits
 
 
-def _subsets(subsets: Sequence[str | Iterable[int | str]] | None) -> list[Classes]:
+def _subsets(subsets: Any) -> list[Classes]:
     if subsets is None:
         return [None]
     if isinstance(subsets, str):
         subsets = subsets.split(",")
-    if not subsets:
+    elif not isinstance(subsets, Iterable):
+        subsets = [subsets]
+    found = [_classes(item) for item in subsets]
+    if not found:
         raise InputError("an empty list of subsets, expected letters of rcf, groups or classes")
-    return [item.strip() if isinstance(item, str) else tuple(item) for item in subsets]
+    return list(dict.fromkeys(found))
+
+
+def _classes(subset: Any) -> Classes:
+    """One subset: a text as it stands, else names and ids."""
+    if isinstance(subset, str):
+        return subset.strip()
+    classes = tuple(subset) if isinstance(subset, Iterable) else (subset,)
+    for item in classes:
+        if isinstance(item, bool) or not isinstance(item, int | np.integer | str):
+            raise InputError(f"a subset has {item!r}, expected names and ids of classes")
+    return tuple(item if isinstance(item, str) else int(item) for item in classes)

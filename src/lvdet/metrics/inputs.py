@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 from lvdet.errors import InputError
 from lvdet.limit.needs import Need, caps_of
 from lvdet.match.match import IOU_KINDS
+from lvdet.metrics.subsets import require_known_class
 from lvdet.read.annotations import read_ground_truth
 from lvdet.read.detections import (
     may_have_masks,
@@ -66,7 +67,7 @@ def headline(facts: Mapping[str, Any]) -> str:
 def load_pair(
     gt: Annotations,
     detections: DetectionSource,
-    needs: Callable[[GroundTruth], Sequence[Need]],
+    needs: Callable[[GroundTruth], Sequence[Need]] | None,
     *,
     iou: str | None = None,
     exact_lvis: bool = False,
@@ -75,7 +76,9 @@ def load_pair(
 ) -> Pair:
     """The tables of an evaluation, read where paths are given.
 
-    Of results files only what the needs can use is kept in memory.
+    Annotations come first. Of results files only what the needs can use is kept in memory; where
+    needs are None, it is the whole table, masks included even where boxes are compared. Results
+    without a class that the annotations have are refused, but for `exact_lvis`.
     """
     watch = watch or (lambda _: nullcontext())
     if not isinstance(gt, GroundTruth | str | os.PathLike):
@@ -99,6 +102,9 @@ def load_pair(
     truth = gt if isinstance(gt, GroundTruth) else read_truth(gt, masks)
     if table is not None:
         results = Results.of(table)
+    elif needs is None:
+        with watch("reading results") as progress:
+            results = Results.of(read_detections(detections, threads=threads, progress=progress))
     elif files is not None:
         caps = caps_of(needs(truth), truth, unknown=exact_lvis)
         with watch("reading results") as progress:
@@ -110,6 +116,8 @@ def load_pair(
                 threads=threads,
                 progress=progress,
             )
+    if not exact_lvis:
+        require_known_class(truth, results)
     has_masks = results.detections.masks is not None
     if iou is None and has_masks and not masks and not isinstance(gt, GroundTruth):
         truth = read_truth(gt, True)  # the first rows had no masks, but others have

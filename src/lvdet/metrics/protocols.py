@@ -125,7 +125,7 @@ def evaluate(
         results,
         exact_lvis=exact_lvis,
         budgets={p.name: p.budgets for p in chosen},
-        every_class=len(selected) == len(truth.categories),
+        classes=selected,
     )
     matches = results.placed(
         match(

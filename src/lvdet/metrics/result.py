@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from lvdet.metrics.average_precision import Curves
 from lvdet.metrics.inputs import headline
+from lvdet.metrics.summary import defined
+from lvdet.metrics.table_text import percent
 from lvdet.tables.categories import Categories
 
 
@@ -45,9 +47,7 @@ class ProtocolResult(Mapping[str, float]):
 
     def to_dict(self) -> dict[str, Any]:
         """The budget and the metrics, None where undefined."""
-        return {"budget": self.budget} | {
-            key: None if np.isnan(value) else value for key, value in self.metrics.items()
-        }
+        return {"budget": self.budget} | defined(self.metrics)
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,10 +142,3 @@ class Evaluation(Mapping[str, ProtocolResult]):
             for row in rows
         ]
         return "\n".join([self.title(), *lines])
-
-
-def percent(value: float | None) -> str:
-    """A fraction as people quote it, "–" where undefined."""
-    if value is None or np.isnan(value):
-        return "–"
-    return f"{100 * value:.2f}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import blake2b
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,9 @@ from lvdet.tables.matches import Matches
 _METRICS = (AP[0], *group_metrics(()))
 #: The metrics by name: AP, APr, APc, APf.
 NAMES = tuple(metric.name for metric in _METRICS)
+
+#: Budgets, and the classes they are for.
+_Question: TypeAlias = tuple[tuple[Budget, ...], bytes]
 
 
 class Scores:
@@ -49,7 +53,7 @@ class Scores:
         self._groups = pair.gt.categories.groups()
         self._order: NDArray[np.int32] | None = None
         self._pools: dict[bytes, Pools] = {}
-        self._kept: dict[tuple[tuple[Budget, ...], bytes], NDArray[np.bool_] | None] = {}
+        self._last: tuple[_Question, NDArray[np.bool_] | None] | None = None
         self._found: dict[tuple[bool, bytes, bytes], dict[str, float]] = {}
 
     def average(self, budgets: Sequence[Budget], classes: NDArray[np.int64]) -> dict[str, float]:
@@ -68,12 +72,12 @@ class Scores:
         self, budgets: Sequence[Budget], classes: NDArray[np.int64]
     ) -> NDArray[np.bool_] | None:
         """[K] which rows of the matches the budgets leave; None for all."""
-        key = (tuple(budgets), classes.tobytes())
-        if key not in self._kept:
+        question = (tuple(budgets), classes.tobytes())
+        if self._last is None or self._last[0] != question:
             counted = counted_classes(self._gt, self._results.ranking, classes, self._exact_lvis)
-            self._kept.clear()  # the same is asked for twice in a row, never later
-            self._kept[key] = self.ranks.kept(budgets, classes=counted)
-        return self._kept[key]
+            # The same is asked for twice in a row, for AP and AP-Pool, and never later.
+            self._last = question, self.ranks.kept(budgets, classes=counted)
+        return self._last[1]
 
     def _answer(
         self, pooled: bool, budgets: Sequence[Budget], classes: NDArray[np.int64]
@@ -104,16 +108,20 @@ class Scores:
         )
 
     def _pool(self, keep: NDArray[np.bool_] | None, classes: NDArray[np.int64]) -> dict[str, float]:
-        groups = [np.intersect1d(rows, classes) for rows in self._groups.values()]
         key = classes.tobytes()
         if key not in self._pools:
             score = self._results.ranking.score
             if self._order is None:
                 self._order = ranked_together(self.matches, score)
+            groups = [np.intersect1d(rows, classes) for rows in self._groups.values()]
             self._pools[key] = Pools(self.matches, score, [classes, *groups], order=self._order)
         curves = self._pools[key].curves(keep, threads=self._threads)
-        means = curves.precision[:, 0].mean(axis=1).tolist()
-        return dict(zip(NAMES, [*means, *[float("nan")] * 3], strict=False))
+        whole, *parts = curves.precision[:, 0].mean(axis=1).tolist()
+        of_group = dict(zip(self._groups, parts, strict=True))
+        return {
+            metric.name: whole if metric.group is None else of_group.get(metric.group, float("nan"))
+            for metric in _METRICS
+        }
 
 
 def _any_area(matches: Matches) -> Matches:

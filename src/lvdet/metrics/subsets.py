@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from lvdet.errors import InputError
 from lvdet.tables.ground_truth import GroundTruth
 from lvdet.tables.problems import category_rows
-from lvdet.tables.results import Ranking
+from lvdet.tables.results import Ranking, Results
 
 
 def select(
@@ -46,3 +47,16 @@ def counted_classes(
     if exact_lvis:
         members |= rows < 0
     return None if members.all() else members
+
+
+def require_known_class(gt: GroundTruth, results: Results) -> None:
+    """Refuses results without a single class of the annotations."""
+    unknown = (category_rows(gt, results.ranking) < 0) & (results.per_class > 0)
+    if unknown.any() and results.per_class[unknown].sum() == results.total:
+        ids = first_ids(results.ranking.category_ids[unknown])
+        raise InputError(f"{results.source}: no category_id of it ({ids}) is in {gt.source}")
+
+
+def first_ids(ids: NDArray[np.int64]) -> str:
+    """The first five, and a sign that there are more."""
+    return ", ".join(map(str, np.sort(ids)[:5].tolist())) + (", …" if len(ids) > 5 else "")

@@ -58,6 +58,11 @@ def summarize(
     return {metric.name: _value(metric, curves, thresholds, areas, groups) for metric in metrics}
 
 
+def defined(values: Mapping[str, float]) -> dict[str, float | None]:
+    """The values as they are written: None where undefined."""
+    return {name: None if np.isnan(value) else value for name, value in values.items()}
+
+
 def _value(
     metric: Metric,
     curves: Curves,
@@ -72,5 +77,5 @@ def _value(
         values = values[groups[metric.group]]
     if metric.iou is not None:
         values = values[:, np.isclose(thresholds, metric.iou, rtol=0, atol=1e-9)]
-    defined = values[~np.isnan(values)]
-    return float(defined.mean()) if defined.size else float("nan")
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if known.size else float("nan")

@@ -3,26 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lvdet.errors import InputError
-from lvdet.limit.budgets import Budget
+from lvdet.limit.budgets import Budget, PerImageClass
 from lvdet.limit.needs import Need
 from lvdet.metrics.budget_tables import (
     CLASS_FIRST,
     BudgetTable,
     Classes,
     LimitList,
+    Limits,
+    SubsetList,
     grid,
+    named_orders,
     paper_tables,
 )
+from lvdet.metrics.cuts import Cuts
 from lvdet.metrics.inputs import Annotations, DetectionSource, Watch, load_pair
+from lvdet.metrics.protocols import COCO_PER_IMAGE_CLASS
 from lvdet.metrics.scores import Scores
 from lvdet.metrics.subsets import select
 from lvdet.metrics.sweep_result import Sweep, SweepRow
-from lvdet.metrics.warnings import cut_warnings, image_cut, lower_bound, reading_warnings
+from lvdet.metrics.warnings import (
+    Subject,
+    coco_limit_warning,
+    cut_warnings,
+    reading_warnings,
+)
 from lvdet.tables.categories import FREQUENCIES, Categories
 from lvdet.tables.ground_truth import GroundTruth
 
@@ -34,7 +45,7 @@ def sweep(
     per_image: LimitList = None,
     per_class: LimitList = None,
     order: str | Sequence[str] = CLASS_FIRST,
-    subsets: Sequence[str | Iterable[int | str]] | None = None,
+    subsets: SubsetList = None,
     rerank: int | None = None,
     paper: str | Iterable[str] | None = None,
     iou: str | None = None,
@@ -47,10 +58,10 @@ def sweep(
     gt, detections: tables, or paths of files, as for `evaluate`.
     per_image, per_class: limits over all classes of an image and over all images of a class;
         None in a list is no limit.
-    order: "class-first" or "image-first", which limit comes first where a row has both, or
-        ("class-first", "image-first") for a row of each.
+    order: "class-first" or "image-first", which limit comes first where a row has both, or "both"
+        for a row of each.
     subsets: restrict the detector to these classes before any limit counts, and take AP over
-        them: letters of "rcf", names, or lists of names and ids.
+        them: letters of "rcf", names or ids of single classes, or lists of names and ids.
     rerank: adds, for each limit an image, the row in which a limit of `rerank` a class comes
         first: the paper's "Ranking 2".
     paper: tables of the paper by name: "ranking", "image-limit", "subsets", "class-limit",
@@ -59,6 +70,7 @@ def sweep(
     iou, exact_lvis, threads, watch: as for `evaluate`.
     """
     asked = any(item is not None for item in (per_image, per_class, subsets, rerank))
+    named_orders(order)  # refused even where no row has both limits
     own = grid(per_image, per_class, order, subsets, rerank) if asked else None
     if own is None and paper is None:
         paper = "all"
@@ -66,7 +78,7 @@ def sweep(
     def choose(gt: GroundTruth) -> list[BudgetTable]:
         frequencies = bool(gt.categories.groups())
         named = [] if paper is None else paper_tables(paper, frequencies=frequencies)
-        return [*named, *([] if own is None else [own])]
+        return [*named, *([] if own is None else [_distinct(own, gt.categories)])]
 
     def needs(gt: GroundTruth) -> list[Need]:
         return _needs(gt, choose(gt))
@@ -81,18 +93,48 @@ def sweep(
     selected = _selected(truth, tables)
     warnings = reading_warnings(truth, results, exact_lvis=exact_lvis)
     scores = Scores(pair, exact_lvis=exact_lvis, threads=threads)
-    cut, _ = image_cut(results.per_image) or (None, 0)
-    rows = [row for table in tables for row in _rows(table, truth, scores, selected, cut)]
-    bounded = sum(row.lower_bound for row in rows)
-    if bounded:
-        some = f"{bounded:,} of {len(rows):,} rows, which would keep more of uncut results,"
-        warnings = [*cut_warnings(results, some, bounded), *warnings]
+    cuts = Cuts.of(truth, results)
+    rows = [row for table in tables for row in _rows(table, truth, scores, selected, cuts)]
+    if not truth.federated and any(row.dets_per_image is not None for row in rows):
+        own_limit = PerImageClass(COCO_PER_IMAGE_CLASS)
+        shown = "limits an image count all classes together here."
+        warnings.append(coco_limit_warning(truth, own_limit, shown))
     return Sweep(
         rows=rows,
         tables={table.name: table for table in tables},
         inputs=pair.facts(classes=len(truth.categories), exact_lvis=exact_lvis),
-        warnings=warnings,
+        warnings=[*_cut_warnings(results.source, cuts, tables, selected), *warnings],
     )
+
+
+def _cut_warnings(
+    source: str,
+    cuts: Cuts,
+    tables: Sequence[BudgetTable],
+    selected: dict[Classes, NDArray[np.int64]],
+) -> list[str]:
+    """What cuts do to how many of the rows."""
+    asked = [(row.budgets, selected[row.classes]) for table in tables for row in table.rows]
+
+    def some(marks: Iterable[bool]) -> Subject | None:
+        number = sum(marks)
+        return Subject(f"{number:,} of {len(asked):,} rows", number != 1) if number else None
+
+    return cut_warnings(
+        source,
+        cuts,
+        missed_by_image=some(cuts.missed_by_image(*row) for row in asked),
+        missed_by_class=some(cuts.missed_by_class(*row) for row in asked),
+        reranked=some(cuts.reranked(*row) for row in asked),
+    )
+
+
+def _distinct(table: BudgetTable, categories: Categories) -> BudgetTable:
+    """The table without rows that say the same in other words, as "rr" for "r"."""
+    first: dict[tuple[str, tuple[Budget, ...]], Limits] = {}
+    for row in table.rows:
+        first.setdefault((_label(categories, row.classes), row.budgets), row)
+    return replace(table, rows=tuple(first.values()))
 
 
 def _needs(gt: GroundTruth, tables: Sequence[BudgetTable]) -> list[Need]:
@@ -125,12 +167,11 @@ def _rows(
     gt: GroundTruth,
     scores: Scores,
     selected: dict[Classes, NDArray[np.int64]],
-    cut: int | None,
+    cuts: Cuts,
 ) -> list[SweepRow]:
     found: list[SweepRow] = []
     for limits in table.rows:
         rows = selected[limits.classes]
-        every_class = len(rows) == len(gt.categories)
         both = None not in (limits.per_image, limits.per_class)
         instances = scores.instances(rows)
         found.append(
@@ -144,8 +185,8 @@ def _rows(
                 instances_per_class=instances / len(rows) if len(rows) else float("nan"),
                 metrics=scores.average(limits.budgets, rows),
                 pool=scores.pooled(limits.budgets, rows),
-                lower_bound=cut is not None
-                and lower_bound(cut, limits.budgets, every_class=every_class),
+                incomplete=cuts.incomplete(limits.budgets, rows),
+                reranked=cuts.reranked(limits.budgets, rows),
             )
         )
     return [_compared(row, found) for row in found]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +13,8 @@ import numpy as np
 from lvdet.metrics.budget_tables import BudgetTable
 from lvdet.metrics.inputs import headline
 from lvdet.metrics.scores import NAMES
-from lvdet.metrics.table_text import Cell, Layout, latex, markdown, text
+from lvdet.metrics.summary import defined
+from lvdet.metrics.table_text import Cell, Layout, latex, markdown, percent, signed, text
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,8 @@ class SweepRow:
     class_count, instances_per_class: how many classes these are, and their objects on average
     metrics, pool: AP, APr, APc, APf as mean over classes, and of AP-Pool; NaN where undefined
     delta, pool_delta: the same less those of the row it is compared with; None for that row
-    lower_bound: True where the results were cut before, and this row would keep more
+    incomplete: True where the results were cut before, and this row would keep more of them
+    reranked: True where they were cut by class before this row's limit an image
     """
 
     table: str
@@ -41,7 +43,8 @@ class SweepRow:
     pool: dict[str, float]
     delta: dict[str, float] | None = None
     pool_delta: dict[str, float] | None = None
-    lower_bound: bool = False
+    incomplete: bool = False
+    reranked: bool = False
 
     def against(self, base: SweepRow) -> SweepRow:
         """The row with its deltas."""
@@ -55,7 +58,7 @@ class SweepRow:
         """Plain values, None where undefined."""
         delta = None
         if self.delta is not None and self.pool_delta is not None:
-            delta = _defined(self.delta) | {"pool": _defined(self.pool_delta)}
+            delta = defined(self.delta) | {"pool": defined(self.pool_delta)}
         return {
             "table": self.table,
             "dets_per_image": self.dets_per_image,
@@ -63,11 +66,12 @@ class SweepRow:
             "order": self.order,
             "classes": self.classes,
             "class_count": self.class_count,
-            **_defined({"instances_per_class": self.instances_per_class}),
-            **_defined(self.metrics),
-            "pool": _defined(self.pool),
+            **defined({"instances_per_class": self.instances_per_class}),
+            **defined(self.metrics),
+            "pool": defined(self.pool),
             "delta": delta,
-            "lower_bound": self.lower_bound,
+            "incomplete": self.incomplete,
+            "reranked": self.reranked,
         }
 
 
@@ -129,21 +133,17 @@ class Sweep:
         return "\n".join([self.title(), "", text(self.layouts())])
 
 
-def _defined(values: Mapping[str, float]) -> dict[str, float | None]:
-    return {name: None if np.isnan(value) else value for name, value in values.items()}
-
-
 def _flat(row: dict[str, Any]) -> dict[str, Any]:
     pool, delta = row.pop("pool"), row.pop("delta") or {}
     pool_delta = delta.pop("pool", {})
     for name in ("dets_per_image", "dets_per_class"):
         row[name] = "inf" if row[name] is None else row[name]
-    bound = row.pop("lower_bound")
+    marks = {name: str(row.pop(name)).lower() for name in ("incomplete", "reranked")}
     cells = row | {
         **{f"pool.{name}": pool[name] for name in NAMES},
         **{f"delta.{name}": delta.get(name) for name in NAMES},
         **{f"delta.pool.{name}": pool_delta.get(name) for name in NAMES},
-        "lower_bound": str(bound).lower(),
+        **marks,
     }
     return {name: "" if value is None else value for name, value in cells.items()}
 
@@ -163,12 +163,12 @@ def _listed(table: BudgetTable, rows: list[SweepRow], shown: str, digits: int) -
         if name == "AP" or not all(np.isnan(value) for value, _ in values):
             columns[name] = [
                 Cell(
-                    _percent(value, digits),
-                    _signed(delta, digits) if name in ("AP", "APr") else "",
+                    percent(value, digits),
+                    signed(delta, digits) if name in ("AP", "APr") else "",
                 )
                 for value, delta in values
             ]
-    layout = _layout(table, columns, [row.lower_bound for row in rows])
+    layout = _layout(table, columns, [_note([row]) for row in rows])
     if len(table.shows) == 1:
         return layout
     kind = "AP-Pool" if shown == "pool" else "AP"
@@ -189,17 +189,30 @@ def _paired(table: BudgetTable, rows: list[SweepRow], digits: int) -> Layout:
     for place, first in enumerate(lines[0]):
         columns[f"AP at {_limit(first.dets_per_image)}/image"] = [
             Cell(
-                _percent(line[place].metrics["AP"], digits),
-                _signed((line[place].delta or {}).get("AP"), digits),
+                percent(line[place].metrics["AP"], digits),
+                signed((line[place].delta or {}).get("AP"), digits),
             )
             for line in lines
         ]
-    return _layout(table, columns, [any(row.lower_bound for row in line) for line in lines])
+    return _layout(table, columns, [_note(line) for line in lines])
 
 
-def _layout(table: BudgetTable, columns: dict[str, list[Cell]], bounded: list[bool]) -> Layout:
-    if any(bounded):
-        columns["note"] = [Cell("lower bound" if bound else "") for bound in bounded]
+def _note(rows: Sequence[SweepRow]) -> str:
+    """What a cut of the results does to the numbers of a line, and at which limits, unless all."""
+    notes = []
+    for word, some in (
+        ("incomplete", [row for row in rows if row.incomplete]),
+        ("re-ranked", [row for row in rows if row.reranked]),
+    ):
+        limits = ", ".join(_limit(row.dets_per_image) for row in some)
+        if some:
+            notes.append(word if len(some) == len(rows) else f"{word} at {limits}")
+    return "; ".join(notes)
+
+
+def _layout(table: BudgetTable, columns: dict[str, list[Cell]], notes: list[str]) -> Layout:
+    if any(notes):
+        columns["note"] = [Cell(note) for note in notes]
     lines = [list(line) for line in zip(*columns.values(), strict=True)]
     return Layout(table.name, table.title, list(columns), lines)
 
@@ -215,11 +228,3 @@ def _limit(value: int | None) -> str:
 
 def _number(value: float) -> str:
     return "–" if np.isnan(value) else f"{value:,.1f}"
-
-
-def _percent(value: float, digits: int) -> str:
-    return "–" if np.isnan(value) else f"{100 * value:.{digits}f}"
-
-
-def _signed(delta: float | None, digits: int) -> str:
-    return "" if delta is None or np.isnan(delta) else f"{100 * delta:+.{digits}f}"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 _LATEX = str.maketrans(
@@ -42,6 +43,35 @@ class Layout:
     title: str
     head: list[str]
     lines: list[list[Cell]]
+
+
+def percent(value: float | None, digits: int = 2) -> str:
+    """A fraction as people quote it, "–" where undefined."""
+    return "–" if value is None or math.isnan(value) else f"{100 * value:.{digits}f}"
+
+
+def signed(delta: float | None, digits: int = 2) -> str:
+    """A difference of fractions with its sign, "" where undefined; what rounds to 0 is +0."""
+    if delta is None or math.isnan(delta):
+        return ""
+    return f"{round(100 * delta, digits) + 0.0:+.{digits}f}"
+
+
+def compared(title: str, lines: Mapping[str, Mapping[str, float]]) -> Layout:
+    """A table of metrics, a line for each set of them, with deltas from the first; metrics that
+    are nowhere defined are left out, but for the first."""
+    base, *others = lines.values()
+    first, *rest = base
+    shown = [
+        first,
+        *(key for key in rest if not all(math.isnan(one[key]) for one in (base, *others))),
+    ]
+    rows = [[Cell(label)] for label in lines]
+    for row, values in zip(rows, lines.values(), strict=True):
+        for key in shown:
+            delta = None if values is base else values[key] - base[key]
+            row.append(Cell(percent(values[key]), signed(delta)))
+    return Layout("", title, ["", *shown], rows)
 
 
 def text(layouts: Sequence[Layout]) -> str:

@@ -2,49 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lvdet.errors import InputError
-from lvdet.limit.budgets import Budget, PerImage, PerImageClass
+from lvdet.limit.budgets import Budget
+from lvdet.metrics.cuts import Cut, Cuts
+from lvdet.metrics.subsets import first_ids
 from lvdet.tables.ground_truth import GroundTruth
 from lvdet.tables.problems import category_rows
 from lvdet.tables.results import Results
 
-#: Limits an image that tools are known to cut at. An image at just one of these, and none above
-#: it, is no accident.
-USUAL_CUTS = frozenset({100, 200, 300, 500, 1_000, 2_000, 3_000, 5_000, 10_000})
-#: At any other number, a file counts as cut where this many images have exactly that number,
-#: their most, …
-CUT_IMAGES = 5
-#: … and are more than all those up to this share below it.
-CUT_MARGIN = 0.1
 
+class Subject(NamedTuple):
+    """What a sentence is about."""
 
-def image_cut(counts: NDArray[np.int64]) -> tuple[int, int] | None:
-    """The number of detections an image at which a file was evidently cut, and how many images
-    have exactly that many; None where nothing speaks for a cut. `counts` are of all images."""
-    if not counts.any():
-        return None
-    most = int(counts.max())
-    at_most = int((counts == most).sum())
-    close = int(((counts < most) & (counts >= (1 - CUT_MARGIN) * most)).sum())
-    if most in USUAL_CUTS or (most > 1 and at_most >= CUT_IMAGES and at_most > close):
-        return most, at_most
-    return None
-
-
-def lower_bound(cut: int, budgets: Sequence[Budget], *, every_class: bool) -> bool:
-    """Whether a file cut at `cut` detections an image lacks some that the budgets would keep: not
-    where they begin with a limit an image that is no higher, over all classes."""
-    if not budgets:
-        return True
-    first = budgets[0]
-    if isinstance(first, PerImageClass):
-        return False
-    return not (isinstance(first, PerImage) and first.limit <= cut and every_class)
+    text: str
+    plural: bool
 
 
 def input_warnings(
@@ -53,38 +29,93 @@ def input_warnings(
     *,
     exact_lvis: bool,
     budgets: Mapping[str, Sequence[Budget]],
-    every_class: bool = True,
+    classes: NDArray[np.int64],
 ) -> list[str]:
-    """One sentence for each thing that changes what the numbers mean."""
-    most, _ = image_cut(results.per_image) or (0, 0)
-    bounded = [
-        f"AP-{name.capitalize()}"
-        for name, limits in budgets.items()
-        if most and lower_bound(most, limits, every_class=every_class)
-    ]
+    """One sentence for each thing that changes what the numbers of the protocols mean."""
+    names = {f"AP-{name.capitalize()}": limits for name, limits in budgets.items()}
     return [
-        *(cut_warnings(results, _listed(bounded), len(bounded)) if bounded else []),
+        *named_cut_warnings(results.source, Cuts.of(gt, results), names, classes),
         *reading_warnings(gt, results, exact_lvis=exact_lvis),
     ]
 
 
-def cut_warnings(results: Results, bounded: str, number: int) -> list[str]:
-    """That the file was cut, and which numbers, so many, are not what they seem."""
-    cut = image_cut(results.per_image)
-    if cut is None:
-        return []
-    most, images = cut
-    return [
-        f"{results.source} was cut at {most:,} detections an image before it came here "
-        f"({images:,} of {(results.per_image > 0).sum():,} images have exactly {most:,}): "
-        f"{bounded} {'is only a lower bound' if number == 1 else 'are only lower bounds'}. Write "
-        "results without a limit an image."
-    ]
+def named_cut_warnings(
+    source: str, cuts: Cuts, numbers: Mapping[str, Sequence[Budget]], classes: NDArray[np.int64]
+) -> list[str]:
+    """What cuts do to numbers, each with its name and budgets, over these classes."""
+
+    def those(true_of: Callable[[Sequence[Budget], NDArray[np.int64]], bool]) -> Subject | None:
+        return _listed([name for name, budgets in numbers.items() if true_of(budgets, classes)])
+
+    return cut_warnings(
+        source,
+        cuts,
+        missed_by_image=those(cuts.missed_by_image),
+        missed_by_class=those(cuts.missed_by_class),
+        reranked=those(cuts.reranked),
+    )
+
+
+def cut_warnings(
+    source: str,
+    cuts: Cuts,
+    *,
+    missed_by_image: Subject | None = None,
+    missed_by_class: Subject | None = None,
+    reranked: Subject | None = None,
+) -> list[str]:
+    """That the file was cut, and which numbers are not what they seem, a sentence for each cut."""
+    found = []
+    if cuts.by_image is not None and missed_by_image is not None:
+        found.append(
+            f"{source} {image_cut_text(cuts)}: {_missing(missed_by_image)}. Write results without "
+            "a limit an image."
+        )
+    if cuts.by_class is not None and (missed_by_class or reranked):
+        effects = []
+        if reranked is not None:
+            verb = "are those" if reranked.plural else "is that"
+            effects.append(
+                f"{reranked.text} {verb} of results re-ranked by {cuts.by_class.limit:,} a class"
+            )
+        if missed_by_class is not None:
+            effects.append(_missing(missed_by_class))
+        found.append(
+            f"{source} {class_cut_text(cuts)}: {'; '.join(effects)}. Write results without a limit "
+            "a class."
+        )
+    return found
+
+
+def image_cut_text(cuts: Cuts) -> str:
+    """That it was cut by image, and what speaks for it; "" where nothing does."""
+    images = "image" if cuts.images == 1 else "images"
+    return _cut_text(cuts.by_image, "an image", f"{cuts.images:,} {images}")
+
+
+def class_cut_text(cuts: Cuts) -> str:
+    """That it was cut by class, and what speaks for it; "" where nothing does."""
+    classes = "class" if cuts.classes == 1 else "classes"
+    return _cut_text(cuts.by_class, "a class", f"{cuts.classes:,} {classes}")
+
+
+def was_cut(cut: Cut) -> str:
+    """The verb, as sure as one can be."""
+    return "was cut" if cut.certain else "seems to have been cut"
+
+
+def coco_limit_warning(gt: GroundTruth, own: Budget, shown: str) -> str:
+    """That COCO's own limit is another than those shown."""
+    return f"{gt.source} is a COCO file, whose own limit is {own}: {shown}"
 
 
 def reading_warnings(gt: GroundTruth, results: Results, *, exact_lvis: bool) -> list[str]:
-    """Where the files are read otherwise than by the reference tools."""
-    found = _unknown_classes(gt, results, exact_lvis)
+    """That there is nothing to evaluate, and where the files are read otherwise than by the
+    reference tools."""
+    found = []
+    if not results.total:
+        found.append(f"{results.source} has no detections: an AP of it says nothing.")
+    found += _unknown_classes(gt, results, exact_lvis)
     if exact_lvis:
         return found
     zero_id = int((gt.id == 0).sum())
@@ -102,19 +133,33 @@ def reading_warnings(gt: GroundTruth, results: Results, *, exact_lvis: bool) -> 
     return found
 
 
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+def _cut_text(cut: Cut | None, each: str, of: str) -> str:
+    if cut is None:
+        return ""
+    have = "has" if cut.at_limit == 1 else "have"
+    return (
+        f"{was_cut(cut)} at {cut.limit:,} detections {each} before it came here "
+        f"({cut.at_limit:,} of {of} {have} exactly {cut.limit:,})"
+    )
+
+
+def _listed(names: Sequence[str]) -> Subject | None:
+    if not names:
+        return None
+    text = " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+    return Subject(text, len(names) > 1)
+
+
+def _missing(subject: Subject) -> str:
+    if subject.plural:
+        return f"{subject.text} miss what was cut off, and are usually too low"
+    return f"{subject.text} misses what was cut off, and is usually too low"
 
 
 def _unknown_classes(gt: GroundTruth, results: Results, exact_lvis: bool) -> list[str]:
-    ids_of = results.ranking.category_ids
     unknown = (category_rows(gt, results.ranking) < 0) & (results.per_class > 0)
     if not unknown.any():
         return []
-    ids = ", ".join(str(value) for value in np.sort(ids_of[unknown])[:5])
-    more = ", …" if unknown.sum() > 5 else ""
-    if results.per_class[unknown].sum() == results.total and not exact_lvis:
-        raise InputError(f"{results.source}: no category_id of it ({ids}{more}) is in {gt.source}")
     rows = int(results.per_class[unknown].sum())
     effect = (
         "they use up budget, as in lvis"
@@ -123,5 +168,5 @@ def _unknown_classes(gt: GroundTruth, results: Results, exact_lvis: bool) -> lis
     )
     return [
         f"{results.source} has {rows:,} detections of classes that are not in {gt.source} "
-        f"(category_id {ids}{more}): {effect}."
+        f"(category_id {first_ids(results.ranking.category_ids[unknown])}): {effect}."
     ]

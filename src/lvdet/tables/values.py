@@ -50,7 +50,7 @@ def require(problems: Iterator[Problem]) -> None:
 def require_limit(limit: object) -> None:
     """Checks that a number of detections can be a limit."""
     if isinstance(limit, bool) or not isinstance(limit, int) or not 0 <= limit < 2**63:
-        raise InputError(f"a budget of {limit} detections, expected a whole number of 0 or more")
+        raise InputError(f"a budget of {limit!r} detections, expected a whole number of 0 or more")
 
 
 def value_problems(

@@ -1,0 +1,28 @@
+"""Files to be written at the end: looked at before the work begins."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from lvdet.errors import InputError, OutputError
+
+
+def require_target(path: Path | None, endings: Sequence[str] = ()) -> None:
+    """Refuses a file that could not be written, or that ends otherwise than in one of these."""
+    if path is None:
+        return
+    if endings and path.suffix.lower() not in endings:
+        raise InputError(
+            f"{path}: unknown ending {path.suffix!r}, expected one of {', '.join(endings)}"
+        )
+    target = Path(os.path.realpath(path))
+    if target.is_dir():
+        raise OutputError(f"{path}: cannot be written: it is a folder")
+    if target.exists() and not target.is_file():
+        return  # a pipe or a device is written into
+    if not target.parent.is_dir():
+        raise OutputError(f"{path}: cannot be written: there is no folder {target.parent}")
+    if not os.access(target.parent, os.W_OK):
+        raise OutputError(f"{path}: cannot be written: nothing may be added to {target.parent}")

@@ -1,0 +1,110 @@
+"""What is drawn on a terminal: every number whole, whatever the width."""
+
+from __future__ import annotations
+
+import io
+import os
+import pty
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+import lvdet
+from cli.run_lvdet import COMMAND
+from lvdet.cli.terminal import colour, draw_tables, drawn_table, fits
+from lvdet.metrics.table_text import Layout
+
+Tables = tuple[lvdet.GroundTruth, lvdet.Detections]
+
+
+@pytest.fixture(scope="module")
+def cut() -> Tables:
+    return lvdet.simulate(images=30, classes=400, dets_per_image=300, seed=1)
+
+
+@pytest.fixture(scope="module")
+def uncut() -> Tables:
+    return lvdet.simulate(images=60, classes=400, dets_per_image=None, seed=1)
+
+
+def drawn(title: str, layouts: list[Layout], width: int) -> str:
+    page = io.StringIO()
+    draw_tables(Console(file=page, width=width), title, layouts)
+    return page.getvalue()
+
+
+def require_whole(layouts: list[Layout], page: str) -> None:
+    """Every line of every table is there: its cells one after the other."""
+    lines = [" ".join(line.split()) for line in page.splitlines()]
+    for layout in layouts:
+        for row in layout.lines:
+            cells = [part for cell in row for part in (cell.value, cell.delta) if part]
+            assert " ".join(" ".join(cells).split()) in lines
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_numbers_are_whole(cut: Tables, uncut: Tables, width: int) -> None:
+    swept = lvdet.sweep(
+        *cut,
+        paper="all",
+        per_image=[100, 300, None],
+        per_class=[1_000, None],
+        order="both",
+        subsets=["r", "rcf"],
+    )
+    audits = lvdet.audit(*uncut), lvdet.audit(*cut)
+    for result in (swept, *audits, lvdet.rerank(*uncut)):
+        layouts = result.layouts()
+        page = drawn(result.title(), layouts, width)
+        assert "…" not in page
+        require_whole(layouts, page)
+
+
+def test_tables_that_fit_are_drawn(uncut: Tables) -> None:
+    layouts = lvdet.sweep(*uncut, paper="image-limit").layouts()
+    assert "───" in drawn("", layouts, 80)
+    assert "───" not in drawn("", layouts, 30)
+
+
+def test_the_table_of_protocols_fits_or_not(cut: Tables) -> None:
+    table = drawn_table(lvdet.evaluate(*cut))
+    assert fits(Console(file=io.StringIO(), width=80), table)
+    assert not fits(Console(file=io.StringIO(), width=30), table)
+
+
+@pytest.mark.parametrize(
+    ("delta", "expected"),
+    [("+1.20", "green"), ("-0.01", "red"), ("+0.00", ""), ("-0.0", ""), ("", "")],
+)
+def test_colours(delta: str, expected: str) -> None:
+    assert colour(delta) == expected
+
+
+def test_on_a_terminal_of_80_columns(uncut: Tables, tmp_path: Path) -> None:
+    """The command itself, with somebody looking."""
+    lvdet.write_ground_truth(uncut[0], tmp_path / "gt.json")
+    lvdet.write_detections(uncut[1], tmp_path / "dt.json")
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [COMMAND, "audit", tmp_path / "gt.json", tmp_path / "dt.json"],
+        stdout=theirs,
+        stderr=subprocess.DEVNULL,
+        env=os.environ | {"COLUMNS": "80", "TERM": "xterm"},
+    ) as process:
+        os.close(theirs)
+        page = b""
+        while True:
+            try:
+                part = os.read(ours, 4096)
+            except OSError:  # the other end is closed
+                break
+            if not part:
+                break
+            page += part
+    os.close(ours)
+    assert process.returncode == 0
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", page.decode()).replace("\r\n", "\n")
+    require_whole(lvdet.audit(*uncut).layouts(), plain)
