@@ -86,41 +86,37 @@ def load_pair(
     if iou is not None and iou not in IOU_KINDS:
         raise InputError(f"iou is {iou!r}, expected one of {', '.join(IOU_KINDS)}")
     files = named_files(detections)
-    if files is None:
-        table = read_detections(detections)  # no file
-        likely = table.masks is not None
-    else:
-        table, likely = None, may_have_masks(files)
-    if not isinstance(gt, GroundTruth) and not Path(gt).is_file():
-        likely = True  # it can be read only once
-    masks = iou != "bbox" and (iou is not None or likely)
+    table = read_detections(detections) if files is None else None
+    masks = iou != "bbox"
+    if iou is None and (isinstance(gt, GroundTruth) or Path(gt).is_file()):
+        # Masks of annotations take time to read; but what is no file can be read only once.
+        masks = _has_masks(table) if files is None else may_have_masks(files)
 
     def read_truth(path: FilePath, with_masks: bool) -> GroundTruth:
         with watch("reading annotations") as progress:
             return read_ground_truth(path, masks=with_masks, threads=threads, progress=progress)
 
     truth = gt if isinstance(gt, GroundTruth) else read_truth(gt, masks)
-    if table is not None:
-        results = Results.of(table)
-    elif needs is None:
-        with watch("reading results") as progress:
-            results = Results.of(read_detections(detections, threads=threads, progress=progress))
-    elif files is not None:
+    if files is not None and needs is not None:
         caps = caps_of(needs(truth), truth, unknown=exact_lvis)
         with watch("reading results") as progress:
             results = read_results(
-                files,
-                truth,
-                caps,
-                masks=iou != "bbox",
-                threads=threads,
-                progress=progress,
+                files, truth, caps, masks=iou != "bbox", threads=threads, progress=progress
             )
+    else:
+        if table is None:
+            with watch("reading results") as progress:
+                table = read_detections(detections, threads=threads, progress=progress)
+        results = Results.of(table)
     if not exact_lvis:
         require_known_class(truth, results)
-    has_masks = results.detections.masks is not None
+    has_masks = _has_masks(results.detections)
     if iou is None and has_masks and not masks and not isinstance(gt, GroundTruth):
         truth = read_truth(gt, True)  # the first rows had no masks, but others have
     if iou is None:
         iou = "segm" if has_masks and truth.masks is not None else "bbox"
     return Pair(truth, results, iou)
+
+
+def _has_masks(detections: Detections | None) -> bool:
+    return detections is not None and detections.masks is not None

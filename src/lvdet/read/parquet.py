@@ -214,9 +214,11 @@ def _integers(
 ) -> NDArray[Any]:
     """Whole numbers that fit the type."""
     values = _numbers(batch, name, source, at)
-    bounds = np.iinfo(dtype)
     if values.dtype.kind not in "iu":
         raise InputError(f"{source}: column {name!r} is of {values.dtype}, expected whole numbers")
+    if np.can_cast(values.dtype, dtype):
+        return np.ascontiguousarray(values, dtype=dtype)
+    bounds = np.iinfo(dtype)
     wrong = np.flatnonzero((values < bounds.min) | (values > bounds.max))
     if len(wrong):
         row = int(wrong[0])
