@@ -80,10 +80,12 @@ def cut_warnings(
             )
         if missed_by_class is not None:
             effects.append(_missing(missed_by_class))
-        found.append(
-            f"{source} {class_cut_text(cuts)}: {'; '.join(effects)}. Write results without a limit "
-            "a class."
+        remedy = (
+            "Write results without a limit a class."
+            if missed_by_class is not None
+            else "Only limits an image need results without a limit a class."
         )
+        found.append(f"{source} {class_cut_text(cuts)}: {'; '.join(effects)}. {remedy}")
     return found
 
 
