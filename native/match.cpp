@@ -96,17 +96,18 @@ class CellMatcher {
     void write(const std::vector<std::int32_t>& partner, std::size_t d, bool is_outside,
                const std::int32_t* truth_rows, std::uint8_t* bits) const {
         const std::size_t thresholds = settings_.thresholds.size();
+        const std::int32_t* const mine = partner.data() + index(candidate_[d]) * thresholds;
+        std::int32_t last = -1;  // partners of neighbouring thresholds are mostly the same
+        unsigned matched = 0, ignored = 0;
         for (std::size_t t = 0; t < thresholds; ++t) {
-            const std::int32_t g = partner[index(candidate_[d]) * thresholds + t];
-            const auto bit = static_cast<std::uint8_t>(1u << (t % 8));
-            bool is_matched = g >= 0, is_ignored = false;
-            if (is_matched) {
-                is_ignored = truth_ignored_[index(g)];
-                if (truth_.reads_unmatched[truth_rows[g]]) is_matched = false;
+            const std::int32_t g = mine[t];
+            if (g != last || t == 0) {
+                last = g;
+                matched = g >= 0 && !truth_.reads_unmatched[truth_rows[g]];
+                ignored = (g >= 0 && truth_ignored_[index(g)]) || (!matched && is_outside);
             }
-            if (!is_matched && is_outside) is_ignored = true;
-            if (is_matched) bits[t / 8] |= bit;
-            if (is_ignored) bits[bytes_ + t / 8] |= bit;
+            bits[t / 8] |= static_cast<std::uint8_t>(matched << t % 8);
+            bits[bytes_ + t / 8] |= static_cast<std::uint8_t>(ignored << t % 8);
         }
     }
 
