@@ -29,10 +29,10 @@ from lvdet.tables.masks import NONE, Masks
 from lvdet.tables.values import MOST_PROBLEMS, Problem, more_problems, value_problems
 from lvdet.threads import thread_count
 
-#: Rows of a row group when writing, and decoded at a time when reading.
-BATCH = 1 << 18
-#: Rows decoded at a time where they carry masks.
-MASK_BATCH = 1 << 14
+#: Rows of a row group when writing.
+ROW_GROUP = 1 << 18
+#: Rows decoded at a time when reading, and where they carry masks.
+BATCH, MASK_BATCH = 1 << 17, 1 << 14
 _BUFFER = 1 << 20
 #: Rows for which room is taken at once on a file's word.
 _EXPECTED = 1 << 24
@@ -287,7 +287,7 @@ def write_parquet(detections: Detections, path: str | os.PathLike[str]) -> None:
     masks = detections.masks
     if masks is not None:
         # Offsets of 32 bits hold 2 GiB of masks in a row group.
-        longest = np.diff(masks.offsets[::BATCH], append=masks.offsets[-1]).max(initial=0)
+        longest = np.diff(masks.offsets[::ROW_GROUP], append=masks.offsets[-1]).max(initial=0)
         binary, offset = (
             (pa.binary(), np.int32) if longest < 2**31 else (pa.large_binary(), np.int64)
         )
@@ -308,8 +308,8 @@ def write_parquet(detections: Detections, path: str | os.PathLike[str]) -> None:
             write_statistics=False,
         ) as writer,
     ):
-        for begin in range(0, len(detections), BATCH):
-            rows = slice(begin, min(begin + BATCH, len(detections)))
+        for begin in range(0, len(detections), ROW_GROUP):
+            rows = slice(begin, min(begin + ROW_GROUP, len(detections)))
             columns: list[Any] = [
                 detections.image_ids[detections.image[rows]],
                 detections.category_ids[detections.category[rows]],
