@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from lvdet.limit.budgets import Budget, PerClass, PerImage, PerImageClass
+from lvdet.limit.budgets import PerClass, PerImage
 from lvdet.limit.needs import Need
 from lvdet.metrics.audit_result import Audit, ShortClass
 from lvdet.metrics.class_caps import largest_class, search_caps
 from lvdet.metrics.cuts import Cuts
 from lvdet.metrics.inputs import Annotations, DetectionSource, Watch, load_pair
-from lvdet.metrics.protocols import COCO_PER_IMAGE_CLASS, FIXED_PER_CLASS, LVIS_PER_IMAGE
+from lvdet.metrics.protocols import FIXED_PER_CLASS, old_budget
 from lvdet.metrics.scores import Scores
 from lvdet.metrics.warnings import reading_warnings
 from lvdet.tables.categories import Categories
@@ -36,7 +36,7 @@ def audit(
 
     def needs(gt: GroundTruth) -> list[Need]:
         every = np.arange(len(gt.categories))
-        return [Need(_old(gt), every), Need(PerClass(FIXED_PER_CLASS), every)]
+        return [Need(old_budget(gt.federated), every), Need(PerClass(FIXED_PER_CLASS), every)]
 
     pair = load_pair(
         gt, detections, needs, iou=iou, exact_lvis=exact_lvis, threads=threads, watch=watch
@@ -44,7 +44,7 @@ def audit(
     truth, results = pair.gt, pair.results
     scores = Scores(pair, exact_lvis=exact_lvis, threads=threads)
     every = np.arange(len(truth.categories))
-    old, fixed = _old(truth), PerClass(FIXED_PER_CLASS)
+    old, fixed = old_budget(truth.federated), PerClass(FIXED_PER_CLASS)
     reranked = search = None
     if isinstance(old, PerImage):
         reranked = scores.average([fixed, old], every)
@@ -64,10 +64,6 @@ def audit(
         inputs=pair.facts(classes=len(every), exact_lvis=exact_lvis),
         warnings=reading_warnings(truth, results, exact_lvis=exact_lvis),
     )
-
-
-def _old(gt: GroundTruth) -> Budget:
-    return PerImage(LVIS_PER_IMAGE) if gt.federated else PerImageClass(COCO_PER_IMAGE_CLASS)
 
 
 def _short(categories: Categories, counts: NDArray[np.int64]) -> list[ShortClass]:

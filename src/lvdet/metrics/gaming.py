@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lvdet.errors import InputError
-from lvdet.limit.budgets import Budget, PerClass, PerImage, PerImageClass, describe
+from lvdet.limit.budgets import Budget, PerClass, PerImage, describe
 from lvdet.limit.needs import Need
 from lvdet.metrics.account import Account, outcomes
 from lvdet.metrics.class_caps import ClassCap, largest_class, search_caps
 from lvdet.metrics.cuts import Cuts
 from lvdet.metrics.inputs import Annotations, DetectionSource, Pair, Watch, load_pair
-from lvdet.metrics.protocols import COCO_PER_IMAGE_CLASS, FIXED_PER_CLASS, LVIS_PER_IMAGE
+from lvdet.metrics.protocols import FIXED_PER_CLASS, LVIS_PER_IMAGE, old_budget
 from lvdet.metrics.scores import Scores
 from lvdet.metrics.subsets import counted_classes
 from lvdet.metrics.summary import defined
@@ -231,7 +231,7 @@ def _warnings(
     found += reading_warnings(gt, results, exact_lvis=exact_lvis)
     if not gt.federated:
         shown = f"re-ranking cannot raise that. What is shown is AP with {limit} over all classes."
-        found.append(coco_limit_warning(gt, PerImageClass(COCO_PER_IMAGE_CLASS), shown))
+        found.append(coco_limit_warning(gt, old_budget(gt.federated), shown))
     if largest and largest <= cap.limit:
         found.append(
             f"No class has more than {largest:,} detections, so a limit of {cap} leaves them all: "

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from lvdet.errors import InputError
 from lvdet.limit.needs import Need, caps_of
-from lvdet.match.match import IOU_KINDS
+from lvdet.match.match import IOU_KINDS, match
 from lvdet.metrics.subsets import require_known_class
 from lvdet.read.annotations import read_ground_truth
 from lvdet.read.detections import (
@@ -23,6 +23,7 @@ from lvdet.read.detections import (
 from lvdet.read.files import Progress
 from lvdet.tables.detections import Detections
 from lvdet.tables.ground_truth import GroundTruth
+from lvdet.tables.matches import Matches
 from lvdet.tables.results import Results
 
 FilePath: TypeAlias = str | os.PathLike[str]
@@ -40,6 +41,24 @@ class Pair:
     gt: GroundTruth
     results: Results
     iou: str
+
+    def matched(
+        self,
+        *,
+        thresholds: Sequence[float] | None = None,
+        exact_lvis: bool = False,
+        threads: int | None = None,
+    ) -> Matches:
+        """The one match, whose rows are rows of the ranking."""
+        matches = match(
+            self.gt,
+            self.results.detections,
+            iou=self.iou,
+            thresholds=thresholds,
+            exact_lvis=exact_lvis,
+            threads=threads,
+        )
+        return self.results.placed(matches)
 
     def facts(self, *, classes: int, exact_lvis: bool) -> dict[str, Any]:
         """What was evaluated, for the output; `classes` is how many of them."""

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from lvdet.errors import InputError
 from lvdet.limit.budgets import Budget, PerClass, PerImage, PerImageClass, apply, describe
 from lvdet.limit.needs import Need
-from lvdet.match.match import match
 from lvdet.metrics.average_precision import Curves, class_curves
 from lvdet.metrics.inputs import Annotations, DetectionSource, Watch, load_pair
 from lvdet.metrics.pooled import Pools
@@ -41,6 +40,11 @@ class Protocol:
     pooled: bool = False
 
 
+def old_budget(federated: bool) -> Budget:
+    """The limit of the official tools: LVIS's, or COCO's."""
+    return PerImage(LVIS_PER_IMAGE) if federated else PerImageClass(COCO_PER_IMAGE_CLASS)
+
+
 def protocols(
     names: Sequence[str],
     *,
@@ -49,9 +53,7 @@ def protocols(
     dets_per_class: int | None = None,
 ) -> list[Protocol]:
     """The protocols by name, with their usual budgets where none is given."""
-    old: Budget = PerImage(LVIS_PER_IMAGE) if federated else PerImageClass(COCO_PER_IMAGE_CLASS)
-    if dets_per_image is not None:
-        old = PerImage(dets_per_image)
+    old = old_budget(federated) if dets_per_image is None else PerImage(dets_per_image)
     fixed = PerClass(FIXED_PER_CLASS if dets_per_class is None else dets_per_class)
     known = {
         "old": Protocol("old", (old,)),
@@ -127,16 +129,7 @@ def evaluate(
         budgets={p.name: p.budgets for p in chosen},
         classes=selected,
     )
-    matches = results.placed(
-        match(
-            truth,
-            results.detections,
-            iou=pair.iou,
-            thresholds=thresholds,
-            exact_lvis=exact_lvis,
-            threads=threads,
-        )
-    )
+    matches = pair.matched(thresholds=thresholds, exact_lvis=exact_lvis, threads=threads)
     among = counted(truth, results.ranking, selected, exact_lvis)
     runner = _Runner(matches, results.ranking, selected, named, among, threads)
     outcome = {item.name: runner.run(item) for item in chosen}
@@ -193,13 +186,7 @@ class _Runner:
         return values
 
     def _summary(self, metrics: Sequence[Metric], curves: Curves) -> dict[str, float]:
-        return summarize(
-            metrics,
-            curves,
-            thresholds=self._matches.thresholds,
-            areas=self._matches.areas,
-            groups=self._groups,
-        )
+        return summarize(metrics, curves, matches=self._matches, groups=self._groups)
 
     def _kept(self, budgets: tuple[Budget, ...]) -> NDArray[np.bool_] | None:
         if budgets not in self._keep:

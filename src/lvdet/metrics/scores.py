@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from lvdet.limit.budgets import Budget
 from lvdet.limit.ranks import Ranks
-from lvdet.match.match import match
-from lvdet.metrics.average_precision import Curves, accumulate
+from lvdet.metrics.average_precision import accumulate
 from lvdet.metrics.inputs import Pair
 from lvdet.metrics.pooled import Pools, ranked_together
 from lvdet.metrics.subsets import counted_classes
@@ -38,17 +37,7 @@ class Scores:
     def __init__(self, pair: Pair, *, exact_lvis: bool = False, threads: int | None = None) -> None:
         self._gt, self._results = pair.gt, pair.results
         self._exact_lvis, self._threads = exact_lvis, threads
-        self.matches = _any_area(
-            pair.results.placed(
-                match(
-                    pair.gt,
-                    pair.results.detections,
-                    iou=pair.iou,
-                    exact_lvis=exact_lvis,
-                    threads=threads,
-                )
-            )
-        )
+        self.matches = _any_area(pair.matched(exact_lvis=exact_lvis, threads=threads))
         self.ranks = Ranks(pair.results.ranking, self.matches.detection, threads=threads)
         self._groups = pair.gt.categories.groups()
         self._order: NDArray[np.int32] | None = None
@@ -96,16 +85,7 @@ class Scores:
         curves, _ = accumulate(
             self.matches, truth, self.matches.category_offsets, keep=keep, threads=self._threads
         )
-        return self._summary(curves)
-
-    def _summary(self, curves: Curves) -> dict[str, float]:
-        return summarize(
-            _METRICS,
-            curves,
-            thresholds=self.matches.thresholds,
-            areas=self.matches.areas,
-            groups=self._groups,
-        )
+        return summarize(_METRICS, curves, matches=self.matches, groups=self._groups)
 
     def _pool(self, keep: NDArray[np.bool_] | None, classes: NDArray[np.int64]) -> dict[str, float]:
         key = classes.tobytes()

@@ -51,10 +51,15 @@ def counted_classes(
 
 def require_known_class(gt: GroundTruth, results: Results) -> None:
     """Refuses results without a single class of the annotations."""
-    unknown = (category_rows(gt, results.ranking) < 0) & (results.per_class > 0)
+    unknown = unknown_classes(gt, results)
     if unknown.any() and results.per_class[unknown].sum() == results.total:
         ids = first_ids(results.ranking.category_ids[unknown])
         raise InputError(f"{results.source}: no category_id of it ({ids}) is in {gt.source}")
+
+
+def unknown_classes(gt: GroundTruth, results: Results) -> NDArray[np.bool_]:
+    """[category ids of the ranking] those with detections that the annotations do not have."""
+    return (category_rows(gt, results.ranking) < 0) & (results.per_class > 0)
 
 
 def first_ids(ids: NDArray[np.int64]) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lvdet.metrics.average_precision import Curves
+from lvdet.tables.matches import Matches
 
 
 @dataclass(frozen=True)
@@ -50,12 +51,12 @@ def summarize(
     metrics: Sequence[Metric],
     curves: Curves,
     *,
-    thresholds: NDArray[np.float64],
-    areas: Sequence[str],
+    matches: Matches,
     groups: Mapping[str, NDArray[np.int64]],
 ) -> dict[str, float]:
-    """The value of each metric over classes; NaN where no class defines it."""
-    return {metric.name: _value(metric, curves, thresholds, areas, groups) for metric in metrics}
+    """The value of each metric over classes, from curves of these matches; NaN where no class
+    defines it."""
+    return {metric.name: _value(metric, curves, matches, groups) for metric in metrics}
 
 
 def defined(values: Mapping[str, float]) -> dict[str, float | None]:
@@ -66,16 +67,16 @@ def defined(values: Mapping[str, float]) -> dict[str, float | None]:
 def _value(
     metric: Metric,
     curves: Curves,
-    thresholds: NDArray[np.float64],
-    areas: Sequence[str],
+    matches: Matches,
     groups: Mapping[str, NDArray[np.int64]],
 ) -> float:
     if metric.group is not None and metric.group not in groups:
         return float("nan")
-    values = (curves.recall if metric.recall else curves.precision)[:, areas.index(metric.area)]
+    area = matches.areas.index(metric.area)
+    values = (curves.recall if metric.recall else curves.precision)[:, area]
     if metric.group is not None:
         values = values[groups[metric.group]]
     if metric.iou is not None:
-        values = values[:, np.isclose(thresholds, metric.iou, rtol=0, atol=1e-9)]
+        values = values[:, np.isclose(matches.thresholds, metric.iou, rtol=0, atol=1e-9)]
     known = values[~np.isnan(values)]
     return float(known.mean()) if known.size else float("nan")

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lvdet.errors import InputError
-from lvdet.limit.budgets import Budget, PerImageClass
+from lvdet.limit.budgets import Budget
 from lvdet.limit.needs import Need
 from lvdet.metrics.budget_tables import (
     CLASS_FIRST,
@@ -24,7 +24,7 @@ from lvdet.metrics.budget_tables import (
 )
 from lvdet.metrics.cuts import Cuts
 from lvdet.metrics.inputs import Annotations, DetectionSource, Watch, load_pair
-from lvdet.metrics.protocols import COCO_PER_IMAGE_CLASS
+from lvdet.metrics.protocols import old_budget
 from lvdet.metrics.scores import Scores
 from lvdet.metrics.subsets import select
 from lvdet.metrics.sweep_result import Sweep, SweepRow
@@ -96,9 +96,8 @@ def sweep(
     cuts = Cuts.of(truth, results)
     rows = [row for table in tables for row in _rows(table, truth, scores, selected, cuts)]
     if not truth.federated and any(row.dets_per_image is not None for row in rows):
-        own_limit = PerImageClass(COCO_PER_IMAGE_CLASS)
         shown = "limits an image count all classes together here."
-        warnings.append(coco_limit_warning(truth, own_limit, shown))
+        warnings.append(coco_limit_warning(truth, old_budget(truth.federated), shown))
     return Sweep(
         rows=rows,
         tables={table.name: table for table in tables},

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from lvdet.limit.budgets import Budget
 from lvdet.metrics.cuts import Cut, Cuts
-from lvdet.metrics.subsets import first_ids
+from lvdet.metrics.subsets import first_ids, unknown_classes
 from lvdet.tables.ground_truth import GroundTruth
-from lvdet.tables.problems import category_rows
 from lvdet.tables.results import Results
 
 
@@ -159,7 +158,7 @@ def _missing(subject: Subject) -> str:
 
 
 def _unknown_classes(gt: GroundTruth, results: Results, exact_lvis: bool) -> list[str]:
-    unknown = (category_rows(gt, results.ranking) < 0) & (results.per_class > 0)
+    unknown = unknown_classes(gt, results)
     if not unknown.any():
         return []
     rows = int(results.per_class[unknown].sum())

@@ -194,17 +194,17 @@ def _columns(names: set[str], source: str) -> tuple[list[str], list[str]]:
     return boxes, masks
 
 
-def _numbers(batch: Any, name: str, source: str, at: int) -> NDArray[Any]:
+def _numbers(batch: Any, name: str, source: str, at: int, *, whole: bool = False) -> NDArray[Any]:
     column = batch.column(name)
     if column.null_count:
         raise InputError(
             f"{source}, rows {at:,} to {at + batch.num_rows:,}: column {name!r} has nulls"
         )
     values = column.to_numpy(zero_copy_only=False)
-    if values.dtype.kind not in ("iu" if name.endswith("_id") else "iuf"):
+    if values.dtype.kind not in ("iu" if whole else "iuf"):
         raise InputError(
             f"{source}: column {name!r} is of {values.dtype}, expected "
-            + ("whole numbers" if name.endswith("_id") else "numbers")
+            + ("whole numbers" if whole else "numbers")
         )
     return np.asarray(values)
 
@@ -213,9 +213,7 @@ def _integers(
     batch: Any, name: str, source: str, at: int, dtype: type[np.signedinteger | np.unsignedinteger]
 ) -> NDArray[Any]:
     """Whole numbers that fit the type."""
-    values = _numbers(batch, name, source, at)
-    if values.dtype.kind not in "iu":
-        raise InputError(f"{source}: column {name!r} is of {values.dtype}, expected whole numbers")
+    values = _numbers(batch, name, source, at, whole=True)
     if np.can_cast(values.dtype, dtype):
         return np.ascontiguousarray(values, dtype=dtype)
     bounds = np.iinfo(dtype)
