@@ -143,6 +143,18 @@ def test_a_sweep_of_files_is_that_of_tables(masks: bool, exact_lvis: bool, tmp_p
         assert streamed["rows"] == whole["rows"], f"seed {seed}"
 
 
+@pytest.mark.usefixtures("tight")
+def test_each_subset_of_classes_has_its_own_best_of_an_image(tmp_path: Path) -> None:
+    """Rare classes score low: the best of an image over all classes has none of theirs."""
+    gt, dt = lvdet.simulate(images=20, classes=60, dets_per_image=80, bias=2.0, seed=4)
+    lvdet.write_ground_truth(gt, tmp_path / "gt.json")
+    lvdet.write_detections(dt, tmp_path / "dt.json")
+    options: dict[str, Any] = {"per_image": [3, 8], "subsets": ["r", "c", "rc", "rcf"]}
+    whole = lvdet.sweep(gt, dt, **options).to_dict()
+    streamed = lvdet.sweep(tmp_path / "gt.json", tmp_path / "dt.json", **options).to_dict()
+    assert streamed["rows"] == whole["rows"]
+
+
 ROWS = st.lists(
     st.tuples(st.integers(0, 6), st.integers(0, 4), st.integers(0, 9)), min_size=0, max_size=120
 )
