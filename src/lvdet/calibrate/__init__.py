@@ -1,0 +1,1 @@
+"""Scores that mean the same for every class (the paper, section 6.3)."""

@@ -1,0 +1,78 @@
+"""From a detector's score to the chance of being right: what a fit leaves behind.
+
+Three shapes are enough for all methods: a straight line in log odds, steps, and straight pieces.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+Floats: TypeAlias = NDArray[np.float64]
+
+#: Scores are held this far from 0 and 1 where their log odds are taken.
+_EDGE = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True)
+class LogOdds:
+    """log p/(1-p) = a log s - b log(1-s) + c: beta calibration, with Platt scaling (a = b),
+    temperature (a = b, c = 0) and no change at all (a = b = 1, c = 0) as special cases."""
+
+    a: float
+    b: float
+    c: float
+
+    def __call__(self, score: Floats) -> Floats:
+        """[N] chances of scores in [0, 1]."""
+        if self == KEEP:
+            return score
+        log, log_not = log_sides(score)
+        chance: Floats = expit(self.a * log + self.b * log_not + self.c)
+        return chance
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """A value for each of the intervals that `edges` ([K - 1], rising) divide [0, 1] into; an
+    edge belongs to the interval above it."""
+
+    edges: Floats
+    values: Floats
+
+    def __call__(self, score: Floats) -> Floats:
+        """[N] chances of scores in [0, 1]."""
+        chance: Floats = self.values[np.searchsorted(self.edges, score, side="right")]
+        return chance
+
+
+@dataclass(frozen=True, eq=False)
+class Lines:
+    """Straight pieces between the points (`scores`, `values`), level beyond them."""
+
+    scores: Floats
+    values: Floats
+
+    def __call__(self, score: Floats) -> Floats:
+        """[N] chances of scores in [0, 1]."""
+        return np.interp(score, self.scores, self.values)
+
+
+Map: TypeAlias = LogOdds | Steps | Lines
+
+KEEP = LogOdds(1.0, 1.0, 0.0)
+
+
+def constant(value: float) -> Steps:
+    """The same for every score."""
+    return Steps(np.zeros(0), np.array([value]))
+
+
+def log_sides(score: Floats) -> tuple[Floats, Floats]:
+    """log s and -log(1 - s), whose sum is the log odds."""
+    inside = np.clip(score, _EDGE, 1 - _EDGE)
+    return np.log(inside), -np.log1p(-inside)
