@@ -58,12 +58,13 @@ def fit_logistic(
     return best.weights
 
 
-def curvature(features: Floats, right: NDArray[np.bool_], weights: Floats, prior: Prior) -> Floats:
-    """[P, P] second derivative of the log loss (the sum over rows) at the weights."""
-    loss = _Loss(features, right, weights, prior)
-    loss(weights)
-    matrix: Floats = loss.curvature(weights) * loss.rows
-    return matrix
+def likelihood(
+    features: Floats, right: NDArray[np.bool_], weights: Floats
+) -> tuple[Floats, Floats]:
+    """[P] slope and [P, P] curvature of the log loss, summed over the rows, at the weights."""
+    loss = _Loss(features, right, weights, None)
+    _, slope = loss(weights)
+    return slope * len(right), loss.curvature(weights) * len(right)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from lvdet.cli import audit, check, convert, demo, evaluate, rerank, sweep
+from lvdet.cli import audit, calibrate, check, convert, demo, evaluate, rerank, sweep
 from lvdet.errors import InputError, LvdetError
 
 # No verb does linear algebra worth a second thread, and BLAS threads spin while they wait.
@@ -17,8 +17,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 app = typer.Typer(
     name="lvdet",
-    help="Evaluate large-vocabulary object detectors: AP-Old, AP-Fixed and AP-Pool, exact and "
-    "fast.",
+    help="Evaluate and calibrate large-vocabulary object detectors: AP-Old, AP-Fixed and AP-Pool, "
+    "exact and fast.",
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -28,6 +28,7 @@ app.command("evaluate", epilog=evaluate.EXAMPLES)(evaluate.run)
 app.command("sweep", epilog=sweep.EXAMPLES)(sweep.run)
 app.command("audit", epilog=audit.EXAMPLES)(audit.run)
 app.command("rerank", epilog=rerank.EXAMPLES)(rerank.run)
+app.add_typer(calibrate.app, name="calibrate")
 app.command("check", epilog=check.EXAMPLES)(check.run)
 app.command("convert", epilog=convert.EXAMPLES)(convert.run)
 app.command("demo", epilog=demo.EXAMPLES)(demo.run)

@@ -28,8 +28,8 @@ def note(text: str) -> None:
 
 
 @contextmanager
-def progress_bar(title: str) -> Iterator[Progress | None]:
-    """A bar on stderr with rate and time left; None where nobody is looking."""
+def progress_bar(title: str, /, *, unit: str = "bytes") -> Iterator[Progress | None]:
+    """A bar on stderr with time left, and with the rate of bytes; None where nobody is looking."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -37,17 +37,18 @@ def progress_bar(title: str) -> Iterator[Progress | None]:
     from rich.progress import (
         BarColumn,
         DownloadColumn,
+        MofNCompleteColumn,
         Progress,
         TextColumn,
         TimeRemainingColumn,
         TransferSpeedColumn,
     )
 
+    of_bytes = (DownloadColumn(), TransferSpeedColumn())
     with Progress(
         TextColumn("{task.description}"),
         BarColumn(),
-        DownloadColumn(),
-        TransferSpeedColumn(),
+        *(of_bytes if unit == "bytes" else (MofNCompleteColumn(), TextColumn(unit))),
         TimeRemainingColumn(),
         console=Console(stderr=True),
         transient=True,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
@@ -102,17 +101,7 @@ def without_empty(gt: GroundTruth) -> GroundTruth:
     rows = np.flatnonzero((gt.area > 0) & (gt.area < np.inf))
     if len(rows) == len(gt):
         return gt
-    return replace(
-        gt,
-        id=gt.id[rows],
-        image=gt.image[rows],
-        category=gt.category[rows],
-        box=gt.box[rows],
-        area=gt.area[rows],
-        ignore=gt.ignore[rows],
-        crowd=gt.crowd[rows],
-        masks=None if gt.masks is None else gt.masks[rows],
-    )
+    return gt.where(rows)
 
 
 def require_tables(gt: object, detections: object) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from lvdet.errors import InputError
 from lvdet.limit.needs import Need, caps_of
@@ -30,8 +30,20 @@ FilePath: TypeAlias = str | os.PathLike[str]
 #: What annotations may be given as, and detections.
 Annotations: TypeAlias = GroundTruth | FilePath
 DetectionSource: TypeAlias = Detections | FilePath | list[FilePath]
-#: Called with what is being read; what it gives is entered while that lasts.
-Watch: TypeAlias = Callable[[str], AbstractContextManager[Progress | None]]
+
+
+class Watch(Protocol):
+    """Called with what is being done and what is counted; what it gives is entered while that
+    lasts, and told of the progress."""
+
+    def __call__(
+        self, title: str, /, *, unit: str = "bytes"
+    ) -> AbstractContextManager[Progress | None]: ...
+
+
+def watched(watch: Watch | None, title: str, unit: str) -> AbstractContextManager[Progress | None]:
+    """The watch, where there is one."""
+    return nullcontext() if watch is None else watch(title, unit=unit)
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +111,6 @@ def load_pair(
     needs are None, it is the whole table, masks included even where boxes are compared. Results
     without a class that the annotations have are refused, but for `exact_lvis`.
     """
-    watch = watch or (lambda _: nullcontext())
     if not isinstance(gt, GroundTruth | str | os.PathLike):
         raise InputError(f"annotations are a {type(gt).__name__}, expected a table or a path")
     if iou is not None and iou not in IOU_KINDS:
@@ -112,19 +123,19 @@ def load_pair(
         masks = _has_masks(table) if files is None else may_have_masks(files)
 
     def read_truth(path: FilePath, with_masks: bool) -> GroundTruth:
-        with watch("reading annotations") as progress:
+        with watched(watch, "reading annotations", "bytes") as progress:
             return read_ground_truth(path, masks=with_masks, threads=threads, progress=progress)
 
     truth = gt if isinstance(gt, GroundTruth) else read_truth(gt, masks)
     if files is not None and needs is not None:
         caps = caps_of(needs(truth), truth, unknown=exact_lvis)
-        with watch("reading results") as progress:
+        with watched(watch, "reading results", "bytes") as progress:
             results = read_results(
                 files, truth, caps, masks=iou != "bbox", threads=threads, progress=progress
             )
     else:
         if table is None:
-            with watch("reading results") as progress:
+            with watched(watch, "reading results", "bytes") as progress:
                 table = read_detections(detections, threads=threads, progress=progress)
         results = Results.of(table)
     if not exact_lvis:

@@ -31,13 +31,23 @@ class Scores:
     """What the detections score, asked for as often as one likes.
 
     Nothing is worked out twice: rows are ranked once for each kind of budget, pooled rankings are
-    made once for each set of classes, and equal questions have one answer.
+    made once for each set of classes, and equal questions have one answer. `matches` are those of
+    the pair, where they are there already.
     """
 
-    def __init__(self, pair: Pair, *, exact_lvis: bool = False, threads: int | None = None) -> None:
+    def __init__(
+        self,
+        pair: Pair,
+        *,
+        matches: Matches | None = None,
+        exact_lvis: bool = False,
+        threads: int | None = None,
+    ) -> None:
         self._gt, self._results = pair.gt, pair.results
         self._exact_lvis, self._threads = exact_lvis, threads
-        self.matches = _any_area(pair.matched(exact_lvis=exact_lvis, threads=threads))
+        if matches is None:
+            matches = _any_area(pair.matched(exact_lvis=exact_lvis, threads=threads))
+        self.matches = matches
         self.ranks = Ranks(pair.results.ranking, self.matches.detection, threads=threads)
         self._groups = pair.gt.categories.groups()
         self._order: NDArray[np.int32] | None = None

@@ -61,15 +61,17 @@ def annotate(
     federated: bool,
     masks: bool,
     lattice: Lattice,
-) -> tuple[GroundTruth, Floats]:
-    """Ground truth sorted by image and class, and [C] how rare each class is, in [0, 1].
+    rank: Ints | None = None,
+) -> tuple[GroundTruth, Ints]:
+    """Ground truth sorted by image and class, and [C] the rank of each class, 0 for the most
+    frequent; it is drawn where it is not given.
 
     Expected class frequencies follow a shifted Zipf law (a cube, which gives LVIS v1 val's
     mean numbers of boxes for rare and frequent classes); every class has at least one box.
     """
     table = _images(rng, images)
-    rank = rng.permutation(classes)
-    rarity = rank / max(classes - 1, 1)
+    rank = rng.permutation(classes) if rank is None else rank
+    rarity = rarity_of(rank)
     cells, count = _positives(rng, images, rank, rarity, objects_per_image)
     cell = np.repeat(np.arange(len(cells)), count)
     image, category = np.divmod(cells[cell], classes)
@@ -100,7 +102,12 @@ def annotate(
         not_exhaustive,
         source="simulated annotations",
     )
-    return truth, rarity
+    return truth, rank
+
+
+def rarity_of(rank: Ints) -> Floats:
+    """[C] how rare each class is, in [0, 1]."""
+    return rank / max(len(rank) - 1, 1)
 
 
 def highest_overlap(box: Floats, start: Ints, stop: Ints, others: Floats) -> Floats:

@@ -54,7 +54,11 @@ def joined(parts: list[Candidates]) -> Candidates:
 
 
 class Detector:
-    """What the simulated detector knows of the data, and how well it knows each class."""
+    """What the simulated detector knows of the data, and how well it knows each class.
+
+    memory: [C] how far the scores of right detections are pushed up, in logits, because the
+        detector has seen these images before
+    """
 
     def __init__(
         self,
@@ -63,9 +67,11 @@ class Detector:
         rarity: Floats,
         lattice: Lattice,
         localisation: float,
+        memory: Floats | None = None,
     ) -> None:
         classes = len(rarity)
         self.truth, self.lattice, self.localisation = truth, lattice, localisation
+        self.memory = np.zeros(classes) if memory is None else memory
         self.limit = lattice.limits(truth.images)
         self.box = np.rint(truth.box * lattice.steps)
         self.cell = truth.image.astype(np.int64) * classes + truth.category
@@ -103,7 +109,7 @@ class Detector:
         seen = rng.random(len(near)) < self.share[truth.category[near]]
         near = near[seen & ~truth.crowd[near]]
         image, category = truth.image[near], truth.category[near]
-        score = rng.beta(self.a[category] + 1, self.b[category])
+        score = pushed(rng.beta(self.a[category] + 1, self.b[category]), -self.memory[category])
         iou = np.ones(len(near))
         if self.localisation < 1:
             tight, loose = 4 * self.localisation + 0.01, 4 * (1 - self.localisation)
@@ -204,6 +210,11 @@ def _jittered(rng: np.random.Generator, box: Floats, iou: Floats, limit: Floats)
     near = np.maximum(box[:, :2] + shift, 0)
     far = np.minimum(box[:, :2] + shift + size, limit)
     return np.concatenate([near, far - near], axis=1)
+
+
+def pushed(score: Floats, push: Floats) -> Floats:
+    """Scores moved down by `push` logits: s / (s + (1 - s) * e^push)."""
+    return score / (score + (1 - score) * np.exp(push))
 
 
 def _expit(value: Floats) -> Floats:

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lvdet.errors import InputError
-from lvdet.synth.annotations import Floats, Ints, Lattice, annotate
-from lvdet.synth.detector import Candidates, Detector, joined
+from lvdet.synth.annotations import Floats, Ints, Lattice, annotate, rarity_of
+from lvdet.synth.detector import Candidates, Detector, joined, pushed
 from lvdet.synth.ellipses import ellipses
 from lvdet.tables.detections import Detections
 from lvdet.tables.ground_truth import GroundTruth
@@ -46,6 +46,7 @@ class Settings:
     style: str = "lvis"
     decimals: tuple[int, int] = (2, 5)
     seed: int = 0
+    class_bias: float = 0.0
 
     def __post_init__(self) -> None:
         for name in ("images", "classes", "dets_per_image", "candidates_per_image"):
@@ -124,6 +125,23 @@ def simulate(
     return truth, _table(truth, joined(list(parts)), settings.lattice, masks)
 
 
+def simulate_training(
+    settings: Settings, images: int, *, overconfidence: float = 0.0
+) -> tuple[GroundTruth, Detections]:
+    """The set that the detector of these settings was trained on, and its results there.
+
+    images: how many, in place of the settings' number.
+    overconfidence: how far the scores of right detections of the rarest class are pushed up there,
+        in logits; of other classes in proportion to the logarithm of their expected frequency, 0
+        for the most frequent.
+    """
+    _, rank = _annotated(settings, 0)
+    training = replace(settings, images=images)
+    truth, _ = _annotated(training, 3, rank)
+    parts = _found(training, truth, rarity_of(rank), stream=4, overconfidence=overconfidence)
+    return truth, _table(truth, joined(list(parts)), settings.lattice, settings.masks)
+
+
 def simulate_in_parts(settings: Settings) -> tuple[GroundTruth, Iterator[Detections]]:
     """The same, with the detections in tables of some images each, which are made as they are
     asked for: for results that do not fit memory."""
@@ -132,32 +150,53 @@ def simulate_in_parts(settings: Settings) -> tuple[GroundTruth, Iterator[Detecti
 
 
 def _simulated(settings: Settings) -> tuple[GroundTruth, Iterator[Candidates]]:
-    seed, lattice, style = settings.seed, settings.lattice, settings.style
-    objects = settings.objects_per_image
-    truth, rarity = annotate(
-        np.random.default_rng([seed, 0]),
+    truth, rank = _annotated(settings, 0)
+    return truth, _found(settings, truth, rarity_of(rank), stream=2)
+
+
+def _annotated(
+    settings: Settings, stream: int, rank: Ints | None = None
+) -> tuple[GroundTruth, Ints]:
+    objects, style = settings.objects_per_image, settings.style
+    return annotate(
+        np.random.default_rng([settings.seed, stream]),
         settings.images,
         settings.classes,
         objects_per_image=_OBJECTS[style] if objects is None else objects,
         federated=style == "lvis",
         masks=settings.masks,
-        lattice=lattice,
+        lattice=settings.lattice,
+        rank=rank,
     )
-    detector = Detector(
-        np.random.default_rng([seed, 1]), truth, rarity, lattice, settings.localisation
-    )
-    return truth, _found(settings, detector, rarity)
 
 
-def _found(settings: Settings, detector: Detector, rarity: Floats) -> Iterator[Candidates]:
+def _found(
+    settings: Settings,
+    truth: GroundTruth,
+    rarity: Floats,
+    *,
+    stream: int,
+    overconfidence: float = 0.0,
+) -> Iterator[Candidates]:
     """What the detector keeps, of some images at a time."""
+    seed = settings.seed
     # The classes' expected frequencies fall as (1 + 12 * rarity) ** -3.
-    push = settings.bias * np.log1p(12 * rarity) / np.log(13)
+    tail = np.log1p(12 * rarity) / np.log(13)
+    own = np.random.default_rng([seed, 5]).normal(0.0, settings.class_bias, len(rarity))
+    push = settings.bias * tail + own
+    detector = Detector(
+        np.random.default_rng([seed, 1]),
+        truth,
+        rarity,
+        settings.lattice,
+        settings.localisation,
+        overconfidence * tail,
+    )
     for chunk, first in enumerate(range(0, settings.images, _CHUNK)):
-        rng = np.random.default_rng([settings.seed, 2, chunk])
+        rng = np.random.default_rng([seed, stream, chunk])
         rows = np.arange(first, min(first + _CHUNK, settings.images))
         every = detector.look(rng, rows, settings.candidates_per_image, settings.dets_per_image)
-        score = _pushed(every.score, push[every.category])
+        score = pushed(every.score, push[every.category])
         order = _best(every.image, score, settings.dets_per_image)
         yield replace(every.take(order), score=np.round(score[order], settings.decimals[1]))
 
@@ -169,11 +208,6 @@ def _best(image: NDArray[np.int32], score: Floats, number: int | None) -> Ints:
         return order
     image = image[order]
     return order[np.arange(len(order)) - np.searchsorted(image, image) < number]
-
-
-def _pushed(score: Floats, push: Floats) -> Floats:
-    """Scores moved down by `push` logits: s / (s + (1 - s) * e^push)."""
-    return score / (score + (1 - score) * np.exp(push))
 
 
 def _table(truth: GroundTruth, found: Candidates, lattice: Lattice, masks: bool) -> Detections:

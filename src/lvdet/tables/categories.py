@@ -49,6 +49,10 @@ class Categories:
             return {}
         return {name: np.flatnonzero(self.frequency == name) for name in FREQUENCIES}
 
+    def group_numbers(self) -> NDArray[np.int32]:
+        """[C] a number for each frequency that occurs; 0 for all where there are none."""
+        return np.unique(self.frequency, return_inverse=True)[1].reshape(-1).astype(np.int32)
+
     def select(self, wanted: Iterable[int | str]) -> NDArray[np.int64]:
         """Rows of the classes given by id or by name, ascending, without repeats."""
         if not isinstance(wanted, Iterable):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -124,6 +124,20 @@ class GroundTruth:
 
     def __len__(self) -> int:
         return len(self.id)
+
+    def where(self, rows: NDArray[np.bool_] | NDArray[np.int64]) -> GroundTruth:
+        """The annotations of an index array or a mask; images and lists stay."""
+        return replace(
+            self,
+            id=self.id[rows],
+            image=self.image[rows],
+            category=self.category[rows],
+            box=self.box[rows],
+            area=self.area[rows],
+            ignore=self.ignore[rows],
+            crowd=self.crowd[rows],
+            masks=None if self.masks is None else self.masks[rows],
+        )
 
     @property
     def federated(self) -> bool:

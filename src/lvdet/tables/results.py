@@ -76,6 +76,32 @@ class Results:
         """What to call the file in messages."""
         return self.ranking.source
 
+    def where(self, keep: NDArray[np.bool_]) -> Results:
+        """The rows of a mask over `ranking`; what is known of the file stays."""
+        ranking, rows = self.ranking, self.rows
+        place = np.cumsum(keep, dtype=np.int32) - np.int32(1)
+        inner = keep if rows is None else keep[rows]
+        return replace(
+            self,
+            ranking=replace(
+                ranking,
+                image=ranking.image[keep],
+                category=ranking.category[keep],
+                score=ranking.score[keep],
+            ),
+            detections=self.detections[inner],
+            rows=None if rows is None else place[rows[inner]],
+        )
+
+    def with_scores(self, score: NDArray[np.float64]) -> Results:
+        """The same detections with other scores ([N], those of `ranking`)."""
+        inner = score if self.rows is None else score[self.rows]
+        return replace(
+            self,
+            ranking=replace(self.ranking, score=score),
+            detections=self.detections.with_scores(inner),
+        )
+
     def placed(self, matches: Matches) -> Matches:
         """Matches of `detections` that point at rows of `ranking`."""
         if self.rows is None:

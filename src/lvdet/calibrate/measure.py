@@ -1,0 +1,108 @@
+"""How calibrated a detector is."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from lvdet.calibrate.reliability import CalibrationErrors, Reliability, reliability
+from lvdet.calibrate.samples import (
+    IOU_THRESHOLD,
+    Samples,
+    load_best,
+    require_iou_threshold,
+    samples_of,
+)
+from lvdet.metrics.inputs import Annotations, DetectionSource, Watch, headline
+from lvdet.metrics.protocols import FIXED_PER_CLASS
+from lvdet.metrics.summary import defined
+from lvdet.metrics.table_text import Cell, Layout, percent, text
+from lvdet.metrics.warnings import reading_warnings
+
+_HEADS = {
+    "expected": "ECE",
+    "maximum": "MCE",
+    "adaptive": "adaptive",
+    "brier": "Brier",
+    "log_loss": "log loss",
+}
+_GROUPS = {"r": "rare", "c": "common", "f": "frequent"}
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """Calibration errors over all detections, by frequency and by class, and what they are of.
+
+    samples: scores and labels, for curves of one's own (`reliability_curve`)
+    """
+
+    errors: Reliability
+    samples: Samples
+    inputs: dict[str, Any]
+    warnings: list[str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, None where undefined."""
+        categories = self.samples.categories
+        return {
+            "all": defined(asdict(self.errors.overall)),
+            "by_frequency": {
+                name: defined(asdict(errors)) for name, errors in self.errors.by_frequency.items()
+            },
+            "by_class": [
+                {"id": number, "name": name, **defined(asdict(errors))}
+                for number, name, errors in zip(
+                    categories.ids.tolist(), categories.names, self.errors.by_class, strict=True
+                )
+            ],
+            "inputs": self.inputs,
+            "warnings": self.warnings,
+        }
+
+    def title(self) -> str:
+        """What was measured, in a line."""
+        return f"{headline(self.inputs)}, right at IoU {self.inputs['iou_threshold']:g}"
+
+    def layouts(self) -> list[Layout]:
+        """The table: all, and each frequency."""
+        lines = {"all": self.errors.overall} | {
+            _GROUPS[name]: errors for name, errors in self.errors.by_frequency.items()
+        }
+        head = ["", "detections", *_HEADS.values()]
+        return [
+            Layout("", "Calibration errors, in percent", head, [_line(*it) for it in lines.items()])
+        ]
+
+    def __str__(self) -> str:
+        return "\n\n".join([self.title(), text(self.layouts())])
+
+
+def measure_calibration(
+    gt: Annotations,
+    detections: DetectionSource,
+    *,
+    iou: str | None = None,
+    iou_threshold: float = IOU_THRESHOLD,
+    dets_per_class: int = FIXED_PER_CLASS,
+    threads: int | None = None,
+    watch: Watch | None = None,
+) -> Measurement:
+    """How far scores are from the share of detections that are right: expected, maximum and
+    adaptive calibration error, Brier score and log loss, overall, by frequency and by class."""
+    require_iou_threshold(iou_threshold)
+    pair = load_best(gt, detections, dets_per_class, iou=iou, threads=threads, watch=watch)
+    samples = samples_of(
+        pair, pair.matched(thresholds=[iou_threshold], threads=threads), iou_threshold
+    )
+    facts = pair.facts(classes=len(pair.gt.categories), exact_lvis=False)
+    return Measurement(
+        reliability(samples),
+        samples,
+        facts | {"iou_threshold": iou_threshold, "dets_per_class": dets_per_class},
+        reading_warnings(pair.gt, pair.results, exact_lvis=False),
+    )
+
+
+def _line(name: str, errors: CalibrationErrors) -> list[Cell]:
+    values = asdict(errors)
+    return [Cell(name), Cell(f"{errors.count:,}"), *(Cell(percent(values[key])) for key in _HEADS)]

@@ -1,0 +1,171 @@
+"""What calibration is fitted on: scores, and whether each detection was right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lvdet import _native
+from lvdet.calibrate.maps import Floats
+from lvdet.errors import InputError
+from lvdet.limit.budgets import PerClass, apply
+from lvdet.limit.needs import Need
+from lvdet.metrics.inputs import Annotations, DetectionSource, Pair, Watch, load_pair
+from lvdet.metrics.protocols import FIXED_PER_CLASS
+from lvdet.metrics.subsets import counted
+from lvdet.tables.categories import Categories
+from lvdet.tables.matches import Matches
+from lvdet.threads import thread_count
+
+#: The IoU at which a detection is right, in the paper.
+IOU_THRESHOLD = 0.75
+#: How far scores may leave [0, 1] by rounding.
+_ROUNDING = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Detections that count, by class and falling score; those AP ignores are not among them.
+
+    score:     [N] float64 in [0, 1]
+    right:     [N] bool
+    detection: [N] int32, rows of the results
+    offsets:   [C + 1] int64, where each class begins
+    categories: the C classes
+    source:    what to call them in messages
+    """
+
+    score: Floats
+    right: NDArray[np.bool_]
+    detection: NDArray[np.int32]
+    offsets: NDArray[np.int64]
+    categories: Categories
+    source: str = "detections"
+
+    def __len__(self) -> int:
+        return len(self.score)
+
+    def rows(self, group: int) -> slice:
+        """The rows of a class."""
+        return slice(int(self.offsets[group]), int(self.offsets[group + 1]))
+
+    @property
+    def category(self) -> NDArray[np.int32]:
+        """[N] class of each row."""
+        counts = np.diff(self.offsets)
+        return np.repeat(np.arange(len(counts), dtype=np.int32), counts)
+
+    def counts(self) -> NDArray[np.int64]:
+        """[C] detections of each class."""
+        return np.diff(self.offsets)
+
+    def right_counts(self) -> NDArray[np.int64]:
+        """[C] right ones of each class."""
+        total = np.append(0, np.cumsum(self.right))
+        return np.diff(total[self.offsets])
+
+    def where(self, keep: NDArray[np.bool_]) -> Samples:
+        """The rows of a mask."""
+        kept = np.append(0, np.cumsum(keep))
+        return replace(
+            self,
+            score=self.score[keep],
+            right=self.right[keep],
+            detection=self.detection[keep],
+            offsets=kept[self.offsets].astype(np.int64),
+        )
+
+    def grouped(
+        self, group: NDArray[np.int32], groups: int, *, threads: int | None = None
+    ) -> Samples:
+        """The rows by groups of classes ([C] the group of each) and falling score."""
+        order, offsets = _native.rank_groups(
+            group[self.category], groups, self.score, thread_count(threads)
+        )
+        return replace(
+            self,
+            score=self.score[order],
+            right=self.right[order],
+            detection=self.detection[order],
+            offsets=offsets,
+        )
+
+
+def read_samples(
+    gt: Annotations,
+    detections: DetectionSource,
+    *,
+    iou: str | None = None,
+    iou_threshold: float = IOU_THRESHOLD,
+    dets_per_class: int = FIXED_PER_CLASS,
+    threads: int | None = None,
+    watch: Watch | None = None,
+) -> Samples:
+    """Labels from the match that AP has: right is matched at the IoU; in files with federated
+    lists only verified detections count; the best of each class over all images are taken."""
+    pair = load_best(gt, detections, dets_per_class, iou=iou, threads=threads, watch=watch)
+    matches = pair.matched(thresholds=[iou_threshold], threads=threads)
+    return samples_of(pair, matches, iou_threshold)
+
+
+def load_best(
+    gt: Annotations,
+    detections: DetectionSource,
+    dets_per_class: int,
+    *,
+    iou: str | None = None,
+    threads: int | None = None,
+    watch: Watch | None = None,
+) -> Pair:
+    """Annotations and the best detections of each class, no others."""
+    budget = PerClass(dets_per_class)
+    pair = load_pair(
+        gt,
+        detections,
+        lambda truth: [Need(budget, np.arange(len(truth.categories)))],
+        iou=iou,
+        threads=threads,
+        watch=watch,
+    )
+    ranking = pair.results.ranking
+    among = counted(pair.gt, ranking, np.arange(len(pair.gt.categories)), exact_lvis=False)
+    keep = apply([budget], ranking, among=among, threads=threads)
+    return pair if keep is None else replace(pair, results=pair.results.where(keep))
+
+
+def samples_of(pair: Pair, matches: Matches, iou_threshold: float = IOU_THRESHOLD) -> Samples:
+    """The samples among matches, at one of their thresholds."""
+    at = np.flatnonzero(np.isclose(matches.thresholds, iou_threshold, rtol=0, atol=1e-9))
+    matched, ignored = matches.flags(int(at[0]))
+    ranking = pair.results.ranking
+    score = ranking.score[matches.detection]
+    require_chances(score, lambda _: ranking.source)
+    every = Samples(
+        np.clip(score, 0.0, 1.0),
+        matched,
+        matches.detection,
+        matches.category_offsets,
+        pair.gt.categories,
+        pair.results.source,
+    )
+    return every.where(~ignored)
+
+
+def require_chances(score: Floats, named: Callable[[int], str]) -> None:
+    """Refuses scores beyond 0 to 1, but for what rounding does."""
+    outside = np.flatnonzero((score < -_ROUNDING) | (score > 1 + _ROUNDING))
+    if len(outside):
+        row = int(outside[0])
+        raise InputError(
+            f"{named(row)}: there is a score of {score[row]:g}; calibration takes scores from 0 to "
+            "1, so put logits through a sigmoid first"
+        )
+
+
+def require_iou_threshold(value: float) -> None:
+    """Refuses what is no IoU."""
+    if not 0 < value <= 1:
+        raise InputError(f"an IoU threshold of {value!r}, expected a number above 0, at most 1")
