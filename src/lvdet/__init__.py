@@ -1,4 +1,4 @@
-"""lvdet: exact, fast evaluation of large-vocabulary object detectors.
+"""lvdet: exact, fast evaluation and calibration of large-vocabulary object detectors.
 
     gt = lvdet.read_ground_truth("lvis_v1_val.json")
     dt = lvdet.read_detections("results.json")
@@ -14,6 +14,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from lvdet.calibrate.apply import calibrate_file
+    from lvdet.calibrate.calibrator import Calibrator
+    from lvdet.calibrate.comparison import compare_calibration
+    from lvdet.calibrate.comparison_result import CalibrationTable
+    from lvdet.calibrate.measure import Measurement, measure_calibration
+    from lvdet.calibrate.reliability import calibration_errors, reliability_curve
     from lvdet.errors import InputError, LvdetError, OutputError
     from lvdet.limit.budgets import PerClass, PerImage, PerImageClass
     from lvdet.metrics.audit import audit
@@ -40,6 +46,8 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Audit",
+    "CalibrationTable",
+    "Calibrator",
     "Categories",
     "ClassCap",
     "Detections",
@@ -49,6 +57,7 @@ __all__ = [
     "LvdetError",
     "Masks",
     "Matches",
+    "Measurement",
     "OutputError",
     "PerClass",
     "PerImage",
@@ -60,11 +69,16 @@ __all__ = [
     "TopKWriter",
     "__version__",
     "audit",
+    "calibrate_file",
+    "calibration_errors",
     "check",
+    "compare_calibration",
     "evaluate",
+    "measure_calibration",
     "merge_top_k",
     "read_detections",
     "read_ground_truth",
+    "reliability_curve",
     "rerank",
     "search_class_cap",
     "simulate",
@@ -75,6 +89,8 @@ __all__ = [
 
 _HOMES = {
     "Audit": "lvdet.metrics.audit_result",
+    "CalibrationTable": "lvdet.calibrate.comparison_result",
+    "Calibrator": "lvdet.calibrate.calibrator",
     "Categories": "lvdet.tables.categories",
     "ClassCap": "lvdet.metrics.class_caps",
     "Detections": "lvdet.tables.detections",
@@ -84,6 +100,7 @@ _HOMES = {
     "LvdetError": "lvdet.errors",
     "Masks": "lvdet.tables.masks",
     "Matches": "lvdet.tables.matches",
+    "Measurement": "lvdet.calibrate.measure",
     "OutputError": "lvdet.errors",
     "PerClass": "lvdet.limit.budgets",
     "PerImage": "lvdet.limit.budgets",
@@ -94,11 +111,16 @@ _HOMES = {
     "SweepRow": "lvdet.metrics.sweep_result",
     "TopKWriter": "lvdet.sink.top_k_writer",
     "audit": "lvdet.metrics.audit",
+    "calibrate_file": "lvdet.calibrate.apply",
+    "calibration_errors": "lvdet.calibrate.reliability",
     "check": "lvdet.read.check",
+    "compare_calibration": "lvdet.calibrate.comparison",
     "evaluate": "lvdet.metrics.protocols",
+    "measure_calibration": "lvdet.calibrate.measure",
     "merge_top_k": "lvdet.sink.merge",
     "read_detections": "lvdet.read.detections",
     "read_ground_truth": "lvdet.read.annotations",
+    "reliability_curve": "lvdet.calibrate.reliability",
     "rerank": "lvdet.metrics.gaming",
     "search_class_cap": "lvdet.metrics.gaming",
     "simulate": "lvdet.synth.simulate",
