@@ -134,7 +134,7 @@ def _minimum(
         min(begin, level, key=lambda weights: loss(weights)[0]),
         jac=True,
         hess=loss.curvature,
-        method="trust-exact",
+        method="dogleg",
         options={"gtol": _TOLERANCE},
     )
     weights: Floats = found.x @ scale

@@ -55,6 +55,8 @@ class Settings:
                 raise InputError(f"{name} is {value}, expected at least 1")
         if not np.isfinite(self.bias):
             raise InputError(f"bias is {self.bias}, expected a finite number")
+        if not 0 <= self.class_bias < np.inf:
+            raise InputError(f"class_bias is {self.class_bias}, expected a number of 0 or more")
         if self.objects_per_image is not None and not 0 < self.objects_per_image < np.inf:
             raise InputError(f"objects_per_image is {self.objects_per_image}, expected more than 0")
         if self.seed < 0:
@@ -83,6 +85,7 @@ def simulate(
     style: str = "lvis",
     decimals: tuple[int, int] = (2, 5),
     seed: int = 0,
+    class_bias: float = 0.0,
 ) -> tuple[GroundTruth, Detections]:
     """Ground truth with a long tail of classes, and a calibrated detector's results on it.
 
@@ -97,6 +100,7 @@ def simulate(
     bias: how far the scores of the rarest class are pushed down, in logits; of other classes
         in proportion to the logarithm of their expected frequency, 0 for the most frequent.
         The order inside a class stays, where `decimals` can hold it.
+    class_bias: standard deviation of a further push that each class has for itself.
     localisation: in [0, 1], how tight right boxes are: their IoU with the object spreads
         over 0.5 to 1 with mean near 0.5 + localisation / 2, and is 1 for 1.
     masks: ellipses for objects and detections; boxes are then their tight boxes, in whole
@@ -104,7 +108,7 @@ def simulate(
     style: "lvis", with federated lists and frequencies, or "coco", with crowds.
     decimals: of box numbers and of scores.
 
-    With the same seed, another `bias` or `dets_per_image` is the same detector: ground truth
+    With the same seed, another `bias`, `class_bias` or `dets_per_image` is the same detector: ground truth
     and candidates stay as they are (fillers excepted), only scores or the cut change.
     Detections come grouped by image, by falling score before rounding.
     """
@@ -120,6 +124,7 @@ def simulate(
         style,
         decimals,
         seed,
+        class_bias,
     )
     truth, parts = _simulated(settings)
     return truth, _table(truth, joined(list(parts)), settings.lattice, masks)
@@ -128,13 +133,16 @@ def simulate(
 def simulate_training(
     settings: Settings, images: int, *, overconfidence: float = 0.0
 ) -> tuple[GroundTruth, Detections]:
-    """The set that the detector of these settings was trained on, and its results there.
+    """A set that the detector of these settings was trained on, and its results there: other images
+    of the same classes, found as well, scored by the same biases.
 
     images: how many, in place of the settings' number.
     overconfidence: how far the scores of right detections of the rarest class are pushed up there,
-        in logits; of other classes in proportion to the logarithm of their expected frequency, 0
-        for the most frequent.
+        in logits, because the detector remembers; of other classes in proportion to the logarithm
+        of their expected frequency, 0 for the most frequent.
     """
+    if not 0 <= overconfidence < np.inf:
+        raise InputError(f"overconfidence is {overconfidence}, expected a number of 0 or more")
     _, rank = _annotated(settings, 0)
     training = replace(settings, images=images)
     truth, _ = _annotated(training, 3, rank)
