@@ -40,8 +40,10 @@ def fit_hierarchical(
 ) -> list[LogOdds]:
     """The map of every class, also of those without a detection."""
     group = samples.categories.group_numbers()
+    if not len(group):
+        return []
     whole = fit_logistic(features(samples.score), samples.right, _START, rising=2)
-    levels = Levels.around(whole, int(group.max(initial=-1)) + 1)
+    levels = Levels.around(whole, int(group.max()) + 1)
     weights = np.tile(whole, (len(group), 1))
 
     def fit_class(row: int) -> tuple[Floats, Floats, Floats]:
@@ -61,7 +63,7 @@ def fit_hierarchical(
                 found.append(fitted)
                 if progress is not None:  # most often four rounds are enough
                     progress(len(found), len(group))
-            weights = np.array([best for best, _, _ in found]).reshape(weights.shape)
+            weights = np.array([best for best, _, _ in found])
             evidence = Evidence(
                 np.array([precision for _, precision, _ in found]),
                 np.array([shift for _, _, shift in found]),
