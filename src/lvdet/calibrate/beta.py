@@ -5,14 +5,34 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from lvdet.calibrate.logistic import fit_logistic
+from lvdet.calibrate.logistic import Labelled, fit_logistic
 from lvdet.calibrate.maps import Floats, LogOdds, log_sides
+from lvdet.read.files import Progress
+
+#: The weights that change nothing.
+START = (1.0, 1.0, 0.0)
+
+
+def fit_all(
+    score: Floats,
+    right: NDArray[np.bool_],
+    offsets: NDArray[np.int64],
+    *,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> list[LogOdds]:
+    """For each class the most likely a, b and c with a and b of 0 or more, so that the map never
+    falls."""
+    data = Labelled(score, right, offsets, features, rising=2)
+    start = np.tile(START, (len(offsets) - 1, 1))
+    weights = fit_logistic(data, start, threads=threads, progress=progress)
+    return [LogOdds(*row) for row in weights.tolist()]
 
 
 def fit(score: Floats, right: NDArray[np.bool_]) -> LogOdds:
-    """The most likely a, b and c with a and b of 0 or more, so that the map never falls."""
-    weights = fit_logistic(features(score), right, np.array([1.0, 1.0, 0.0]), rising=2)
-    return LogOdds(*weights.tolist())
+    """The map of one class."""
+    (found,) = fit_all(score, right, np.array([0, len(score)]))
+    return found
 
 
 def features(score: Floats) -> Floats:

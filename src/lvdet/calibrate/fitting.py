@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from lvdet import _native
 from lvdet.calibrate.hierarchical import fit_hierarchical
 from lvdet.calibrate.maps import KEEP, Floats, Map, constant
-from lvdet.calibrate.methods import FITS, fit_each
+from lvdet.calibrate.methods import FITS, fit_groups
 from lvdet.calibrate.order import calibrated
 from lvdet.calibrate.samples import Samples
 from lvdet.errors import InputError
@@ -89,11 +89,10 @@ def fit_classes(
     if recipe.method == HIERARCHICAL:
         own = fit_hierarchical(samples, threads=threads, progress=progress)
         return Fitted(tuple(own), np.arange(len(own)))
-    fit = FITS[recipe.method]
     group = _groups(samples.categories, recipe.grouping)
     count = int(group.max(initial=-1)) + 1
     grouped = samples if recipe.grouping == "class" else samples.grouped(group, count)
-    found = fit_each(grouped, fit, threads=threads, progress=progress)
+    found = fit_groups(grouped, recipe.method, threads=threads, progress=progress)
     missing = [place for place, score_map in enumerate(found) if score_map is None]
     if missing and recipe.missing == "frequency":
         wider = _wider(samples, recipe, threads)
@@ -108,10 +107,10 @@ def fit_classes(
 def _wider(samples: Samples, recipe: Recipe, threads: int | None) -> list[Map | None]:
     """[C] the fit of each class's frequency group, or of all classes where that has none."""
     every = samples.grouped(np.zeros(len(samples.categories), dtype=np.int32), 1)
-    (whole,) = fit_each(every, FITS[recipe.method], threads=threads)
+    (whole,) = fit_groups(every, recipe.method, threads=threads)
     group = samples.categories.group_numbers()
     grouped = samples.grouped(group, int(group.max(initial=-1)) + 1)
-    found = fit_each(grouped, FITS[recipe.method], threads=threads)
+    found = fit_groups(grouped, recipe.method, threads=threads)
     return [whole if found[place] is None else found[place] for place in group]
 
 

@@ -13,20 +13,17 @@ to be chosen. docs/calibration.md tells the rest.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lvdet.calibrate.beta import features
-from lvdet.calibrate.logistic import Prior, fit_logistic, likelihood
+from lvdet.calibrate.beta import START, features
+from lvdet.calibrate.logistic import Labelled, Prior, fit_logistic, likelihoods
 from lvdet.calibrate.maps import Floats, LogOdds
 from lvdet.calibrate.samples import Samples
 from lvdet.read.files import Progress
-from lvdet.threads import thread_count
 
-_START = np.array([1.0, 1.0, 0.0])
 #: The variances at the beginning; they stay in the sum as those of one more class (or group), so
 #: that no variance vanishes.
 _FIRST = 0.25
@@ -42,36 +39,21 @@ def fit_hierarchical(
     group = samples.categories.group_numbers()
     if not len(group):
         return []
-    whole = fit_logistic(features(samples.score), samples.right, _START, rising=2)
+    every = np.array([0, len(samples)])
+    start = np.array([START])
+    (whole,) = fit_logistic(Labelled(samples.score, samples.right, every, features, 2), start)
     levels = Levels.around(whole, int(group.max()) + 1)
+    data = Labelled(samples.score, samples.right, samples.offsets, features, 2)
     weights = np.tile(whole, (len(group), 1))
-
-    def fit_class(row: int) -> tuple[Floats, Floats, Floats]:
-        """Most likely weights, and what the class's own detections say: precision, and precision
-        times mean."""
-        rows = samples.rows(row)
-        of_class, right = features(samples.score[rows]), samples.right[rows]
-        prior = levels.prior(int(group[row]))
-        best = fit_logistic(of_class, right, weights[row], rising=2, prior=prior)
-        slope, curvature = likelihood(of_class, right, best)
-        return best, curvature, curvature @ best - slope
-
-    with ThreadPoolExecutor(thread_count(threads)) as pool:
-        for _ in range(_ROUNDS):
-            found = []
-            for fitted in pool.map(fit_class, range(len(group))):
-                found.append(fitted)
-                if progress is not None:  # most often four rounds are enough
-                    progress(len(found), len(group))
-            weights = np.array([best for best, _, _ in found])
-            evidence = Evidence(
-                np.array([precision for _, precision, _ in found]),
-                np.array([shift for _, _, shift in found]),
-                group,
-            )
-            before, levels = levels, learned(levels, evidence)
-            if levels.distance(before) < _STILL:
-                break
+    for _ in range(_ROUNDS):
+        weights = fit_logistic(
+            data, weights, prior=levels.prior(group), threads=threads, progress=progress
+        )
+        slope, curvature = likelihoods(data, weights, threads=threads)
+        shift = np.einsum("kij,kj->ki", curvature, weights) - slope
+        before, levels = levels, learned(levels, Evidence(curvature, shift, group))
+        if levels.distance(before) < _STILL:
+            break
     return [LogOdds(*row) for row in weights.tolist()]
 
 
@@ -101,10 +83,10 @@ class Levels:
             max(np.abs(self.mean - other.mean).max(), np.abs(self.spread - other.spread).max())
         )
 
-    def prior(self, group: int) -> Prior:
-        """What is thought of a class of the group before it is seen."""
-        precision = np.asarray(np.linalg.inv(self.spread), dtype=np.float64)
-        return Prior(self.mean[group], precision)
+    def prior(self, group: NDArray[np.int32]) -> Prior:
+        """What is thought of classes of these groups before they are seen."""
+        precision = np.linalg.inv(self.spread)
+        return Prior(self.mean[group], np.tile(precision, (len(group), 1, 1)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,165 +1,336 @@
-"""Logistic regression of a few features, by SciPy's trust-region Newton method."""
+"""Logistic regression of a few features, for many classes at once.
+
+Classes have nothing to do with each other, so the sum of their losses is least where each of them
+is. SciPy's dogleg method minimises that sum for some classes at a time: what it costs to call it is
+paid once for all of them, and the work on their rows is done by whole arrays.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from lvdet.calibrate.maps import Floats
+from lvdet.read.files import Progress
+from lvdet.threads import thread_count
 
-#: Slope of the mean log loss, in scaled features, at which a fit is done.
+#: Slope of the mean log losses, in scaled features, at which a fit is done.
 _TOLERANCE = 1e-9
 #: Weight of the pull toward the beginning: next to nothing, but where the data says nothing
 #: (equal scores, only right ones) it makes the fit one and finite.
 _PULL = 1e-12
 #: A spread of features this small beside their size is rounding.
 _LEVEL = 1e-12
+#: Classes and rows that are worked on together: few enough for the cache.
+_CLASSES, _ROWS = 32, 1 << 15
 
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """A normal distribution of the weights: mean [P], and the inverse [P, P] of its covariance."""
+    """What is thought of weights beforehand: [C, P] means, and [C, P, P] inverse covariances."""
 
     mean: Floats
     precision: Floats
 
+    def __getitem__(self, classes: NDArray[np.int64]) -> Prior:
+        return Prior(self.mean[classes], self.precision[classes])
+
+
+@dataclass(frozen=True, eq=False)
+class Labelled:
+    """Scores of C classes, and which of them are right.
+
+    score: [N]; right: [N]; offsets: [C + 1], where each class begins
+    features: from scores to [P, N] features
+    rising: how many of them vary, and have weights of 0 or more; one after them is the constant 1
+    """
+
+    score: Floats
+    right: NDArray[np.bool_]
+    offsets: NDArray[np.int64]
+    features: Callable[[Floats], Floats]
+    rising: int
+
 
 def fit_logistic(
-    features: Floats,
-    right: NDArray[np.bool_],
+    data: Labelled,
     start: Floats,
     *,
-    rising: int,
     prior: Prior | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
 ) -> Floats:
-    """[P] weights of the features ([P, N]) that make the labels ([N]) most likely.
+    """[C, P] the most likely weights of each class, from `start` ([C, P]) on; a class without
+    detections has what its prior finds most likely, or its start.
 
-    The first `rising` weights are held at 0 or more: the one that would fall below is left out,
-    which is the constrained optimum where only one would; of two, the better way is taken. A
-    feature after those is the constant 1. Where labels can be told apart without a mistake there
-    is no most likely weight, and the fit ends where hardly a mistake is left.
+    A weight that would fall below 0 where it may not is left out, which is the constrained optimum
+    where only one would; of two, the better way is taken. Where labels can be told apart without a
+    mistake there is no most likely weight, and the fit ends where hardly a mistake is left.
     """
-    if not len(start):
-        return start  # all are held at 0
-    free = _minimum(features, right, start, rising, prior)
-    falling = np.flatnonzero(free[:rising] < 0)
-    if not len(falling):
-        return free
-    ways = []
-    for left_out in falling:
-        others = np.delete(np.arange(len(start)), left_out)
-        weights = np.zeros(len(start))
-        weights[others] = fit_logistic(
-            features[others],
-            right,
-            start[others],
-            rising=rising - 1,
-            prior=_given_zero(prior, others, left_out),
-        )
-        ways.append(weights)
-    loss = _Loss(features, right, start, prior)
-    return min(ways, key=lambda weights: loss(weights)[0])
+    weights = start.copy()
+    if prior is not None:
+        for row in np.flatnonzero(np.diff(data.offsets) == 0).tolist():
+            weights[row] = _rising_mode(prior.mean[row], prior.precision[row], data.rising)
 
+    def fit_some(classes: NDArray[np.int64]) -> None:
+        some = _Classes.of(data, classes, start[classes], prior and prior[classes]).scaled()
+        weights[classes] = some.unscaled(some.rising_minimum())
 
-def likelihood(
-    features: Floats, right: NDArray[np.bool_], weights: Floats
-) -> tuple[Floats, Floats]:
-    """[P] slope and [P, P] curvature of the log loss, summed over the rows, at the weights."""
-    loss = _Loss(features, right, weights, None)
-    _, slope = loss(weights)
-    return slope * len(right), loss.curvature(weights) * len(right)
-
-
-class _Loss:
-    """The mean log loss and its derivatives."""
-
-    def __init__(
-        self, features: Floats, right: NDArray[np.bool_], start: Floats, prior: Prior | None
-    ) -> None:
-        self._rows = max(len(right), 1)
-        # Toward the wrong answer: sums of what is lost keep their digits where odds are huge.
-        self._features = np.where(right, -features, features)
-        self._spread = np.zeros(0)
-        self._start = start
-        self._prior = prior
-
-    def __call__(self, weights: Floats) -> tuple[float, Floats]:
-        odds = weights @ self._features
-        # Of the two sides the one that cannot overflow; np.exp is far faster than expit.
-        small = np.exp(-np.abs(odds))
-        part = 1 / (1 + small)
-        total = float(np.maximum(odds, 0.0).sum() + np.log1p(small).sum())
-        slope = self._features @ (np.where(odds >= 0, 1.0, small) * part)
-        self._spread = small * part * part
-        if self._prior is not None:
-            away = weights - self._prior.mean
-            pull = self._prior.precision @ away
-            total, slope = total + float(away @ pull) / 2, slope + pull
-        away = weights - self._start
-        return (
-            total / self._rows + _PULL * float(away @ away) / 2,
-            slope / self._rows + _PULL * away,
-        )
-
-    def curvature(self, weights: Floats) -> Floats:
-        """At the weights of the last call."""
-        matrix = (self._features * self._spread) @ self._features.T
-        if self._prior is not None:
-            matrix = matrix + self._prior.precision
-        result: Floats = matrix / self._rows + _PULL * np.eye(len(weights))
-        return result
-
-
-def _minimum(
-    features: Floats, right: NDArray[np.bool_], start: Floats, rising: int, prior: Prior | None
-) -> Floats:
-    """The most likely weights, of any sign.
-
-    The optimiser has one tolerance and one radius of trust for all weights, so it is given features
-    of one size: where all scores are small, -log(1 - s) is too, and its weight in the thousands.
-    """
-    scale = _scale(features, rising)
-    back = np.linalg.inv(scale)
-    begin = start @ back
-    scaled_prior = prior and Prior(prior.mean @ back, scale @ prior.precision @ scale.T)
-    loss = _Loss(scale @ features, right, begin, scaled_prior)
-    # Far from the labels there is hardly a slope to go by; the share of right ones never is.
-    level = np.zeros(len(start))
-    level[rising:] = np.log((right.sum() + 0.5) / ((~right).sum() + 0.5))
-    found = minimize(
-        loss,
-        min(begin, level, key=lambda weights: loss(weights)[0]),
-        jac=True,
-        hess=loss.curvature,
-        method="dogleg",
-        options={"gtol": _TOLERANCE},
-    )
-    weights: Floats = found.x @ scale
+    _for_all(data.offsets, fit_some, threads, progress)
     return weights
 
 
-def _scale(features: Floats, rising: int) -> Floats:
-    """[P, P] what makes features of mean 0, where there is a constant to take that up, and of
-    spread 1; those without spread stay."""
-    varied = features[:rising]
-    rows = max(features.shape[1], 1)
-    mean = varied.sum(axis=1) / rows * (rising < len(features))
-    spread = np.sqrt(((varied - mean[:, None]) ** 2).sum(axis=1) / rows)
-    level = spread <= _LEVEL * np.abs(varied).max(axis=1, initial=0.0)
-    mean[level], spread[level] = 0.0, 1.0
-    matrix = np.eye(len(features))
-    matrix[:rising, :rising] = np.diag(1 / spread)
-    matrix[:rising, rising:] = -(mean / spread)[:, None]
-    return matrix
+def likelihoods(
+    data: Labelled, weights: Floats, *, threads: int | None = None
+) -> tuple[Floats, Floats]:
+    """[C, P] slope and [C, P, P] curvature of each class's log loss, summed over its rows, at the
+    weights ([C, P])."""
+    slope = np.zeros(weights.shape)
+    curvature = np.zeros((*weights.shape, weights.shape[1]))
+
+    def look_at(classes: NDArray[np.int64]) -> None:
+        some = _Classes.of(data, classes, weights[classes])
+        rows = some.rows[:, None]
+        slope[classes] = some.losses(weights[classes])[1] * rows
+        curvature[classes] = some.curvature() * rows[..., None]
+
+    _for_all(data.offsets, look_at, threads)
+    return slope, curvature
 
 
-def _given_zero(prior: Prior | None, others: NDArray[np.int64], left_out: np.int64) -> Prior | None:
-    """The prior of the other weights, given that one is 0."""
-    if prior is None:
-        return None
-    precision = prior.precision[np.ix_(others, others)]
-    shift = np.linalg.solve(precision, prior.precision[others, left_out] * prior.mean[left_out])
-    return Prior(prior.mean[others] + shift, precision)
+def _for_all(
+    offsets: NDArray[np.int64],
+    work: Callable[[NDArray[np.int64]], None],
+    threads: int | None,
+    progress: Progress | None = None,
+) -> None:
+    """Works on all classes that have detections, some at a time, on several threads."""
+    blocks = list(_blocks(offsets))
+    with ThreadPoolExecutor(max(min(thread_count(threads), len(blocks)), 1)) as pool:
+        for classes, _ in zip(blocks, pool.map(work, blocks), strict=True):
+            if progress is not None:
+                progress(int(classes[-1]) + 1, len(offsets) - 1)
+
+
+def _blocks(offsets: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    """Classes with detections, some at a time."""
+    filled = np.flatnonzero(np.diff(offsets))
+    begin = 0
+    while begin < len(filled):
+        rows = offsets[filled[begin:] + 1] - offsets[filled[begin]]
+        end = begin + min(max(int(np.searchsorted(rows, _ROWS, side="right")), 1), _CLASSES)
+        yield filled[begin:end]
+        begin = end
+
+
+@dataclass(eq=False)
+class _Classes:
+    """Some classes, each with a row at least, and their mean log losses.
+
+    features: [P, n], of right rows with the sign turned: odds are then those of the wrong answer,
+              and sums of what is lost keep their digits where odds are huge
+    first:    [c] where the rows of each begin; rows: [c] how many
+    varied:   how many features vary; where there is one more, it is the constant 1
+    scale:    [c, P, P] times the features as given are these
+    start:    [c, P] weights toward which there is a little pull
+    """
+
+    features: Floats
+    first: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    varied: int
+    scale: Floats
+    start: Floats
+    prior: Prior | None
+
+    @staticmethod
+    def of(
+        data: Labelled, classes: NDArray[np.int64], start: Floats, prior: Prior | None = None
+    ) -> _Classes:
+        """Classes (ascending, only empty ones between them) with their features as they are."""
+        rows = np.diff(data.offsets)[classes]
+        every = slice(int(data.offsets[classes[0]]), int(data.offsets[classes[-1] + 1]))
+        features = data.features(data.score[every])
+        np.negative(features, out=features, where=data.right[every])
+        one = np.tile(np.eye(len(features)), (len(rows), 1, 1))
+        first = np.cumsum(rows) - rows
+        return _Classes(features, first, rows, data.rising, one, start, prior)
+
+    def scaled(self) -> _Classes:
+        """The same with features of mean 0, where there is a constant to take that up, and of
+        spread 1.
+
+        The optimiser has one tolerance and one radius of trust for all weights. Where all scores
+        are small, -log(1 - s) is too, and its weight in the thousands.
+        """
+        features, scale = self.features.copy(), self.scale.copy()
+        for place in range(self.varied):
+            mean = np.zeros(len(self.rows))
+            if self.constant:  # it has the signs of the others
+                mean = self.sums(features[place] * features[-1]) / self.rows
+                features[place] -= np.repeat(mean, self.rows) * features[-1]
+            spread = np.sqrt(self.sums(features[place] ** 2) / self.rows)
+            level = spread <= _LEVEL * np.abs(mean)
+            spread[level] = 1.0
+            features[place] *= np.repeat(np.where(level, 0.0, 1 / spread), self.rows)
+            scale[:, place, place] = 1 / spread
+            scale[:, place, self.varied :] = -(mean / spread)[:, None]
+        back: Floats = np.asarray(np.linalg.inv(scale), dtype=np.float64)
+        prior = self.prior and Prior(
+            _times(self.prior.mean, back), scale @ self.prior.precision @ scale.transpose(0, 2, 1)
+        )
+        return replace(
+            self, features=features, scale=scale, start=_times(self.start, back), prior=prior
+        )
+
+    @property
+    def constant(self) -> bool:
+        """The last feature is the constant 1."""
+        return self.varied < len(self.features)
+
+    def unscaled(self, weights: Floats) -> Floats:
+        """[c, P] weights of the features as given."""
+        return _times(weights, self.scale)
+
+    def __getitem__(self, classes: NDArray[np.int64]) -> _Classes:
+        rows = self.rows[classes]
+        first = np.cumsum(rows) - rows
+        taken = np.arange(rows.sum()) + np.repeat(self.first[classes] - first, rows)
+        return _Classes(
+            self.features[:, taken],
+            first,
+            rows,
+            self.varied,
+            self.scale[classes],
+            self.start[classes],
+            self.prior and self.prior[classes],
+        )
+
+    def sums(self, values: Floats) -> Floats:
+        """[c] of [n] values."""
+        total: Floats = np.add.reduceat(values, self.first)
+        return total
+
+    def losses(self, weights: Floats) -> tuple[Floats, Floats]:
+        """[c] the mean log loss of each class, and [c, P] its slope."""
+        odds = sum(
+            np.repeat(weights[:, place], self.rows) * feature
+            for place, feature in enumerate(self.features)
+        )
+        # Of the two sides the one that cannot overflow; np.exp is far faster than expit.
+        small = np.exp(-np.abs(odds))
+        part = 1 / (1 + small)
+        loss = self.sums(np.maximum(odds, 0.0) + np.log1p(small))
+        chance = np.where(odds >= 0, part, small * part)
+        self._spread = small * part * part
+        slope = np.stack([self.sums(feature * chance) for feature in self.features], axis=1)
+        if self.prior is not None:
+            away = weights - self.prior.mean
+            pull = _times(away, self.prior.precision)
+            loss, slope = loss + (away * pull).sum(axis=1) / 2, slope + pull
+        away = weights - self.start
+        return (
+            loss / self.rows + _PULL * (away * away).sum(axis=1) / 2,
+            slope / self.rows[:, None] + _PULL * away,
+        )
+
+    def curvature(self) -> Floats:
+        """[c, P, P] of each class, at the weights of the last call of `losses`."""
+        size = len(self.features)
+        matrix = np.empty((len(self.rows), size, size))
+        for place, feature in enumerate(self.features):
+            weighted = feature * self._spread
+            for other in range(place + 1):
+                matrix[:, place, other] = self.sums(weighted * self.features[other])
+                matrix[:, other, place] = matrix[:, place, other]
+        if self.prior is not None:
+            matrix += self.prior.precision
+        result: Floats = matrix / self.rows[:, None, None] + _PULL * np.eye(size)
+        return result
+
+    def rising_minimum(self, held: NDArray[np.bool_] | None = None) -> Floats:
+        """[c, P] weights of least loss, those of features that vary 0 or more; `held` ones 0."""
+        if held is None:
+            held = np.zeros(self.start.shape, dtype=bool)
+        best = self.minimum(held)
+        falling = best[:, : self.varied] < 0
+        least = np.where(falling.any(axis=1), np.inf, -np.inf)
+        for place in range(self.varied):
+            those = np.flatnonzero(falling[:, place])
+            if not len(those):
+                continue
+            without = held[those].copy()
+            without[:, place] = True
+            some = self[those]
+            found = some.rising_minimum(without)
+            loss, _ = some.losses(found)
+            better = loss < least[those]
+            best[those[better]], least[those[better]] = found[better], loss[better]
+        return best
+
+    def minimum(self, held: NDArray[np.bool_]) -> Floats:
+        """[c, P] weights of least loss, of any sign but for those `held` at 0."""
+        count, size = self.start.shape
+        free = ~held
+        both = free[:, :, None] & free[:, None, :]
+
+        def total(flat: Floats) -> tuple[float, Floats]:
+            losses, slope = self.losses(flat.reshape(count, size))
+            return float(losses.sum()), np.where(free, slope, 0.0).reshape(-1)
+
+        def curvature(flat: Floats) -> Floats:
+            matrix = np.zeros((count, size, count, size))
+            each = np.arange(count)
+            matrix[each, :, each, :] = np.where(both, self.curvature(), 0.0)
+            whole: Floats = matrix.reshape(count * size, count * size)
+            whole[np.diag_indices_from(whole)] += held.reshape(-1)
+            return whole
+
+        found = minimize(
+            total,
+            self._begin(held).reshape(-1),
+            jac=True,
+            hess=curvature,
+            method="dogleg",
+            options={
+                "gtol": _TOLERANCE,
+                "initial_trust_radius": count**0.5,
+                "max_trust_radius": 1e6,
+            },
+        )
+        weights: Floats = found.x.reshape(count, size)
+        return weights
+
+    def _begin(self, held: NDArray[np.bool_]) -> Floats:
+        """[c, P] where to begin: the better of the start and what the share of right ones says.
+        Far from the labels there is hardly a slope to go by; from the share there always is."""
+        start = np.where(held, 0.0, self.start)
+        level = np.zeros_like(start)
+        if self.constant:
+            right = self.sums((self.features[-1] < 0).astype(np.float64))
+            level[:, -1] = np.log((right + 0.5) / (self.rows - right + 0.5))
+        nearer = self.losses(start)[0] <= self.losses(level)[0]
+        return np.where(nearer[:, None], start, level)
+
+
+def _rising_mode(mean: Floats, precision: Floats, rising: int) -> Floats:
+    """[P] the most likely weights of a normal distribution where the first ones are 0 or more."""
+    held = np.zeros(len(mean), dtype=bool)
+    mode = mean
+    while (falling := mode[:rising] < 0).any():
+        held[:rising] |= falling
+        mode = np.zeros(len(mean))
+        pull = precision[np.ix_(~held, held)] @ mean[held]
+        mode[~held] = mean[~held] + np.linalg.solve(precision[np.ix_(~held, ~held)], pull)
+    return mode
+
+
+def _times(vectors: Floats, matrices: Floats) -> Floats:
+    """[c, P] each vector times its matrix."""
+    product: Floats = np.einsum("ci,cij->cj", vectors, matrices)
+    return product

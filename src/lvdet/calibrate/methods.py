@@ -2,59 +2,89 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lvdet.calibrate import bbq, beta, histogram, identity, isotonic, platt, temperature
-from lvdet.calibrate.maps import Floats, Map
+from lvdet.calibrate.maps import KEEP, Floats, Map
 from lvdet.calibrate.samples import Samples
 from lvdet.read.files import Progress
 from lvdet.threads import thread_count
 
-#: From falling scores and which of them are right to a map.
-Fit: TypeAlias = Callable[[Floats, NDArray[np.bool_]], Map]
 
-FITS: Mapping[str, Fit] = MappingProxyType(
+class FitAll(Protocol):
+    """From the falling scores of classes, one after the other, and which of them are right, to a
+    map for each."""
+
+    def __call__(
+        self,
+        score: Floats,
+        right: NDArray[np.bool_],
+        offsets: NDArray[np.int64],
+        *,
+        threads: int | None = None,
+        progress: Progress | None = None,
+    ) -> Sequence[Map]: ...
+
+
+def _each(fit: Callable[[Floats, NDArray[np.bool_]], Map]) -> FitAll:
+    """One class after the other; none is needed of those without detections."""
+
+    def fit_all(
+        score: Floats,
+        right: NDArray[np.bool_],
+        offsets: NDArray[np.int64],
+        *,
+        threads: int | None = None,
+        progress: Progress | None = None,
+    ) -> Sequence[Map]:
+        def one(begin: int, end: int) -> Map:
+            return fit(score[begin:end], right[begin:end]) if end > begin else KEEP
+
+        maps = []
+        with ThreadPoolExecutor(thread_count(threads)) as pool:
+            for found in pool.map(one, offsets[:-1].tolist(), offsets[1:].tolist()):
+                maps.append(found)
+                if progress is not None:
+                    progress(len(maps), len(offsets) - 1)
+        return maps
+
+    return fit_all
+
+
+FITS: Mapping[str, FitAll] = MappingProxyType(
     {
-        "identity": identity.fit,
-        "histogram": histogram.fit,
-        "bbq": bbq.fit_aic,
-        "bbq-bic": bbq.fit_bic,
-        "beta": beta.fit,
-        "isotonic": isotonic.fit,
-        "platt": platt.fit,
-        "temperature": temperature.fit,
+        "identity": _each(identity.fit),
+        "histogram": _each(histogram.fit),
+        "bbq": _each(bbq.fit_aic),
+        "bbq-bic": _each(bbq.fit_bic),
+        "beta": beta.fit_all,
+        "isotonic": _each(isotonic.fit),
+        "platt": platt.fit_all,
+        "temperature": temperature.fit_all,
     }
 )
 #: The paper's five, in the order of its table.
 PAPER = ("histogram", "bbq", "beta", "isotonic", "platt")
 
 
-def fit_each(
+def fit_groups(
     samples: Samples,
-    fit: Fit,
+    method: str,
     *,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> list[Map | None]:
     """The map of each class (or group); None where none of its detections is right."""
-
-    def one(group: int) -> Map | None:
-        rows = samples.rows(group)
-        return fit(samples.score[rows], samples.right[rows])
-
-    usable = np.flatnonzero(samples.right_counts() > 0).tolist()
-    maps: list[Map | None] = [None] * (len(samples.offsets) - 1)
-    with ThreadPoolExecutor(thread_count(threads)) as pool:
-        for done, (group, found) in enumerate(
-            zip(usable, pool.map(one, usable), strict=True), start=1
-        ):
-            maps[group] = found
-            if progress is not None:
-                progress(done, len(usable))
-    return maps
+    usable = samples.right_counts() > 0
+    if not usable.all():
+        samples = samples.where(np.repeat(usable, samples.counts()))
+    found = FITS[method](
+        samples.score, samples.right, samples.offsets, threads=threads, progress=progress
+    )
+    return [one if known else None for one, known in zip(found, usable.tolist(), strict=True)]

@@ -108,8 +108,8 @@ def simulate(
     style: "lvis", with federated lists and frequencies, or "coco", with crowds.
     decimals: of box numbers and of scores.
 
-    With the same seed, another `bias`, `class_bias` or `dets_per_image` is the same detector: ground truth
-    and candidates stay as they are (fillers excepted), only scores or the cut change.
+    With the same seed, another `bias`, `class_bias` or `dets_per_image` is the same detector:
+    ground truth and candidates stay as they are (fillers excepted), only scores or the cut change.
     Detections come grouped by image, by falling score before rounding.
     """
     settings = Settings(
