@@ -23,7 +23,7 @@ def fit_all(
 ) -> list[LogOdds]:
     """For each class the most likely a, b and c with a and b of 0 or more, so that the map never
     falls."""
-    data = Labelled(score, right, offsets, features, rising=2)
+    data = Labelled(score, right, offsets, features, varied=2)
     start = np.tile(START, (len(offsets) - 1, 1))
     weights = fit_logistic(data, start, threads=threads, progress=progress)
     return [LogOdds(*row) for row in weights.tolist()]

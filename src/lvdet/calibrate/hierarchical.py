@@ -39,21 +39,28 @@ def fit_hierarchical(
     group = samples.categories.group_numbers()
     if not len(group):
         return []
-    every = np.array([0, len(samples)])
-    start = np.array([START])
-    (whole,) = fit_logistic(Labelled(samples.score, samples.right, every, features, 2), start)
+    (whole,) = fit_logistic(
+        Labelled(samples.score, samples.right, np.array([0, len(samples)]), features, 2),
+        np.array([START]),
+    )
     levels = Levels.around(whole, int(group.max()) + 1)
     data = Labelled(samples.score, samples.right, samples.offsets, features, 2)
     weights = np.tile(whole, (len(group), 1))
     for _ in range(_ROUNDS):
         weights = fit_logistic(
-            data, weights, prior=levels.prior(group), threads=threads, progress=progress
+            data,
+            weights,
+            rising=False,
+            prior=levels.prior(group),
+            threads=threads,
+            progress=progress,
         )
         slope, curvature = likelihoods(data, weights, threads=threads)
         shift = np.einsum("kij,kj->ki", curvature, weights) - slope
         before, levels = levels, learned(levels, Evidence(curvature, shift, group))
         if levels.distance(before) < _STILL:
             break
+    weights = fit_logistic(data, weights, prior=levels.prior(group), threads=threads)
     return [LogOdds(*row) for row in weights.tolist()]
 
 

@@ -47,20 +47,21 @@ class Labelled:
 
     score: [N]; right: [N]; offsets: [C + 1], where each class begins
     features: from scores to [P, N] features
-    rising: how many of them vary, and have weights of 0 or more; one after them is the constant 1
+    varied: how many of them vary; where there is one more, it is the constant 1
     """
 
     score: Floats
     right: NDArray[np.bool_]
     offsets: NDArray[np.int64]
     features: Callable[[Floats], Floats]
-    rising: int
+    varied: int
 
 
 def fit_logistic(
     data: Labelled,
     start: Floats,
     *,
+    rising: bool = True,
     prior: Prior | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
@@ -68,18 +69,22 @@ def fit_logistic(
     """[C, P] the most likely weights of each class, from `start` ([C, P]) on; a class without
     detections has what its prior finds most likely, or its start.
 
-    A weight that would fall below 0 where it may not is left out, which is the constrained optimum
-    where only one would; of two, the better way is taken. Where labels can be told apart without a
+    rising: weights of features that vary are 0 or more. One that would fall below is left out,
+        which is the constrained optimum where only one would; of two, the better way is taken.
+
+    Where labels can be told apart without a
     mistake there is no most likely weight, and the fit ends where hardly a mistake is left.
     """
     weights = start.copy()
     if prior is not None:
         for row in np.flatnonzero(np.diff(data.offsets) == 0).tolist():
-            weights[row] = _rising_mode(prior.mean[row], prior.precision[row], data.rising)
+            weights[row] = prior.mean[row]
+            if rising:
+                weights[row] = _rising_mode(prior.mean[row], prior.precision[row], data.varied)
 
     def fit_some(classes: NDArray[np.int64]) -> None:
         some = _Classes.of(data, classes, start[classes], prior and prior[classes]).scaled()
-        weights[classes] = some.unscaled(some.rising_minimum())
+        weights[classes] = some.unscaled(some.rising_minimum() if rising else some.minimum())
 
     _for_all(data.offsets, fit_some, threads, progress)
     return weights
@@ -159,7 +164,7 @@ class _Classes:
         np.negative(features, out=features, where=data.right[every])
         one = np.tile(np.eye(len(features)), (len(rows), 1, 1))
         first = np.cumsum(rows) - rows
-        return _Classes(features, first, rows, data.rising, one, start, prior)
+        return _Classes(features, first, rows, data.varied, one, start, prior)
 
     def scaled(self) -> _Classes:
         """The same with features of mean 0, where there is a constant to take that up, and of
@@ -255,8 +260,6 @@ class _Classes:
 
     def rising_minimum(self, held: NDArray[np.bool_] | None = None) -> Floats:
         """[c, P] weights of least loss, those of features that vary 0 or more; `held` ones 0."""
-        if held is None:
-            held = np.zeros(self.start.shape, dtype=bool)
         best = self.minimum(held)
         falling = best[:, : self.varied] < 0
         least = np.where(falling.any(axis=1), np.inf, -np.inf)
@@ -264,7 +267,9 @@ class _Classes:
             those = np.flatnonzero(falling[:, place])
             if not len(those):
                 continue
-            without = held[those].copy()
+            without = np.zeros((len(those), self.start.shape[1]), dtype=bool)
+            if held is not None:
+                without |= held[those]
             without[:, place] = True
             some = self[those]
             found = some.rising_minimum(without)
@@ -273,9 +278,11 @@ class _Classes:
             best[those[better]], least[those[better]] = found[better], loss[better]
         return best
 
-    def minimum(self, held: NDArray[np.bool_]) -> Floats:
+    def minimum(self, held: NDArray[np.bool_] | None = None) -> Floats:
         """[c, P] weights of least loss, of any sign but for those `held` at 0."""
         count, size = self.start.shape
+        if held is None:
+            held = np.zeros(self.start.shape, dtype=bool)
         free = ~held
         both = free[:, :, None] & free[:, None, :]
 
@@ -318,12 +325,12 @@ class _Classes:
         return np.where(nearer[:, None], start, level)
 
 
-def _rising_mode(mean: Floats, precision: Floats, rising: int) -> Floats:
-    """[P] the most likely weights of a normal distribution where the first ones are 0 or more."""
+def _rising_mode(mean: Floats, precision: Floats, varied: int) -> Floats:
+    """[P] the most likely weights of a normal distribution, the first `varied` of 0 or more."""
     held = np.zeros(len(mean), dtype=bool)
     mode = mean
-    while (falling := mode[:rising] < 0).any():
-        held[:rising] |= falling
+    while (falling := mode[:varied] < 0).any():
+        held[:varied] |= falling
         mode = np.zeros(len(mean))
         pull = precision[np.ix_(~held, held)] @ mean[held]
         mode[~held] = mean[~held] + np.linalg.solve(precision[np.ix_(~held, ~held)], pull)

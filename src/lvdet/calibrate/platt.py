@@ -20,7 +20,7 @@ def fit_all(
 ) -> list[LogOdds]:
     """For each class the most likely slope and offset, without Platt's smoothed labels (as in the
     paper); a slope below 0, which would turn the order round, is 0."""
-    data = Labelled(score, right, offsets, _features, rising=1)
+    data = Labelled(score, right, offsets, _features, varied=1)
     start = np.tile((1.0, 0.0), (len(offsets) - 1, 1))
     weights = fit_logistic(data, start, threads=threads, progress=progress)
     return [LogOdds(slope, slope, offset) for slope, offset in weights.tolist()]

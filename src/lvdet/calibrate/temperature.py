@@ -19,7 +19,7 @@ def fit_all(
     progress: Progress | None = None,
 ) -> list[LogOdds]:
     """For each class the most likely temperature, as its inverse; what would be below 0 is 0."""
-    data = Labelled(score, right, offsets, _features, rising=1)
+    data = Labelled(score, right, offsets, _features, varied=1)
     start = np.ones((len(offsets) - 1, 1))
     weights = fit_logistic(data, start, threads=threads, progress=progress)
     return [LogOdds(slope, slope, 0.0) for (slope,) in weights.tolist()]
