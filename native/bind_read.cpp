@@ -239,7 +239,7 @@ nb::bytes detections_json(In<std::int32_t> image, In<std::int32_t> category,
         score.data(), box.data(),      with_box,         column_of(masks)};
     constexpr std::size_t kRows = 8192;
     std::vector<std::string> parts((end - begin + kRows - 1) / kRows);
-    std::string all;
+    std::size_t size = 0;
     {
         nb::gil_scoped_release release;
         parallel_for(parts.size(), threads, [&](std::size_t part) {
@@ -247,9 +247,14 @@ nb::bytes detections_json(In<std::int32_t> image, In<std::int32_t> category,
             json::append_detections(rows, from, std::min(end, from + kRows), separator[0],
                                     parts[part]);
         });
-        for (const auto& part : parts) all += part;
+        for (const auto& part : parts) size += part.size();
     }
-    return nb::bytes(all.data(), all.size());
+    auto all =
+        nb::steal<nb::bytes>(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size)));
+    if (!all.is_valid()) nb::raise_python_error();
+    char* to = PyBytes_AsString(all.ptr());
+    for (const auto& part : parts) to = std::copy(part.begin(), part.end(), to);
+    return all;
 }
 
 // Distinct ids by first appearance, and the place of each row's id among them.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
@@ -171,13 +171,33 @@ def may_have_masks(files: NamedFiles) -> bool:
 
 def write_detections(detections: Detections, path: str | os.PathLike[str]) -> None:
     """Writes JSON, lines of JSON (.jsonl, .ndjson) or Parquet, by the file's ending."""
+    write_tables([detections], path)
+
+
+def write_tables(tables: Iterable[Detections], path: str | os.PathLike[str]) -> int:
+    """Writes tables one after the other, as they come, into one file of the same formats; returns
+    how many rows there were.
+
+    The file is there once it is complete, and not at all where a table cannot be made. JSON has
+    boxes and masks where each table has them, Parquet all or none: its columns are those of the
+    first table with rows.
+    """
     ending = require_ending(path)
+    rows = 0
+
+    def counted() -> Iterator[Detections]:
+        nonlocal rows
+        for table in tables:
+            rows += len(table)
+            yield table
+
     if ending == ".parquet":
         from lvdet.read.parquet import write_parquet
 
-        write_parquet(detections, path)
+        write_parquet(counted(), path)
     else:
-        write_json([detections], path, lines=ending != ".json")
+        write_json(counted(), path, lines=ending != ".json")
+    return rows
 
 
 def require_ending(path: str | os.PathLike[str]) -> str:

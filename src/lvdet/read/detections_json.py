@@ -15,7 +15,7 @@ from lvdet.tables.values import Problem
 from lvdet.threads import thread_count
 
 #: Rows formatted at a time when writing.
-BLOCK = 1 << 18
+BLOCK = 1 << 16
 
 
 def collect_json(

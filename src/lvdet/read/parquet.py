@@ -8,11 +8,11 @@ there are any, in mask (bytes), mask_kind, mask_height and mask_width as in
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +25,12 @@ from lvdet.read.collect import FileReport
 from lvdet.read.files import Progress, write_whole
 from lvdet.read.records import masks_from_segmentations, require_masks
 from lvdet.tables.detections import Detections, masks_to_boxes
-from lvdet.tables.masks import NONE, Masks
+from lvdet.tables.masks import NONE, Masks, no_masks
 from lvdet.tables.values import MOST_PROBLEMS, Problem, more_problems, value_problems
 from lvdet.threads import thread_count
 
-#: Rows of a row group when writing.
-ROW_GROUP = 1 << 18
+#: Rows of a row group when writing, and bytes at which it ends where tables are smaller.
+ROW_GROUP, GROUP_BYTES = 1 << 18, 1 << 25
 #: Rows decoded at a time when reading, and where they carry masks.
 BATCH, MASK_BATCH = 1 << 17, 1 << 14
 _BUFFER = 1 << 20
@@ -274,23 +274,26 @@ def _masks(batch: Any, columns: list[str], source: str, at: int) -> Masks:
     return masks
 
 
-def write_parquet(detections: Detections, path: str | os.PathLike[str]) -> None:
-    """Writes the detections, a row group at a time."""
+class LateColumnsError(InputError):
+    """Rows have boxes or masks for which a file begun without them has no columns."""
+
+
+def write_parquet(tables: Iterable[Detections], path: str | os.PathLike[str]) -> None:
+    """Writes tables one after the other, a row group at a time. Boxes and masks are written where
+    the first table with rows has them; raises `LateColumnsError` where only a later one does."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    tables = iter(tables)
+    first = next((table for table in tables if len(table)), None)
+    boxes = first is None or first.boxes_given
+    masks = first is not None and first.masks is not None
     fields = [("image_id", pa.int64()), ("category_id", pa.int64()), ("score", pa.float64())]
-    if detections.boxes_given:
+    if boxes:
         fields += [(name, pa.float64()) for name in _BOX]
-    masks = detections.masks
-    if masks is not None:
-        # Offsets of 32 bits hold 2 GiB of masks in a row group.
-        longest = np.diff(masks.offsets[::ROW_GROUP], append=masks.offsets[-1]).max(initial=0)
-        binary, offset = (
-            (pa.binary(), np.int32) if longest < 2**31 else (pa.large_binary(), np.int64)
-        )
+    if masks:
         fields += [
-            ("mask", binary),
+            ("mask", pa.large_binary()),  # a table may have more of them than 32 bits can count
             ("mask_kind", pa.uint8()),
             ("mask_height", pa.int32()),
             ("mask_width", pa.int32()),
@@ -306,30 +309,61 @@ def write_parquet(detections: Detections, path: str | os.PathLike[str]) -> None:
             write_statistics=False,
         ) as writer,
     ):
-        for begin in range(0, len(detections), ROW_GROUP):
-            rows = slice(begin, min(begin + ROW_GROUP, len(detections)))
-            columns: list[Any] = [
-                detections.image_ids[detections.image[rows]],
-                detections.category_ids[detections.category[rows]],
-                detections.score[rows],
-            ]
-            if detections.boxes_given:
-                columns += [np.ascontiguousarray(detections.box[rows, k]) for k in range(4)]
-            if masks is not None:
-                offsets = masks.offsets[begin : rows.stop + 1]
-                data = masks.data[offsets[0] : offsets[-1]]
-                columns += [
-                    pa.Array.from_buffers(
-                        binary,
-                        rows.stop - begin,
-                        [
-                            None,
-                            pa.py_buffer((offsets - offsets[0]).astype(offset)),
-                            pa.py_buffer(np.ascontiguousarray(data)),
-                        ],
-                    ),
-                    masks.kind[rows],
-                    masks.height[rows],
-                    masks.width[rows],
-                ]
-            writer.write_batch(pa.record_batch(columns, schema=schema))
+        for group in _row_groups([] if first is None else chain([first], tables), schema):
+            writer.write_table(group)
+
+
+def _row_groups(tables: Iterable[Detections], schema: Any) -> Iterator[Any]:
+    """The rows of all tables as Arrow tables, each of a row group."""
+    import pyarrow as pa
+
+    parts: list[Any] = []
+    rows = size = 0
+    for table in tables:
+        begin = 0
+        while begin < len(table):
+            end = min(len(table), begin + ROW_GROUP - rows)
+            parts.append(_record_batch(table, begin, end, schema))
+            rows += end - begin
+            size += parts[-1].nbytes
+            begin = end
+            if rows == ROW_GROUP or size >= GROUP_BYTES:
+                yield pa.Table.from_batches(parts)
+                parts, rows, size = [], 0, 0
+    if parts:
+        yield pa.Table.from_batches(parts)
+
+
+def _record_batch(table: Detections, begin: int, end: int, schema: Any) -> Any:
+    """Rows `begin` to `end` of a table, with the columns of the schema."""
+    import pyarrow as pa
+
+    masks = table.masks
+    for what, late in (
+        ("boxes", table.boxes_given and "x" not in schema.names),
+        ("masks", masks is not None and masks.kind.any() and "mask" not in schema.names),
+    ):
+        if late:
+            raise LateColumnsError(
+                f"{table.source} has {what} in rows that follow others without, and all rows of a "
+                "Parquet file have the same columns"
+            )
+    columns: list[Any] = [
+        table.image_ids[table.image[begin:end]],
+        table.category_ids[table.category[begin:end]],
+        table.score[begin:end],
+    ]
+    if "x" in schema.names:
+        columns += [np.ascontiguousarray(table.box[begin:end, k]) for k in range(4)]
+    if "mask" in schema.names:
+        masks = no_masks(len(table)) if masks is None else masks
+        offsets = masks.offsets[begin : end + 1]
+        data = np.ascontiguousarray(masks.data[offsets[0] : offsets[-1]])
+        buffers = [None, pa.py_buffer(offsets - offsets[0]), pa.py_buffer(data)]
+        columns += [
+            pa.Array.from_buffers(pa.large_binary(), end - begin, buffers),
+            masks.kind[begin:end],
+            masks.height[begin:end],
+            masks.width[begin:end],
+        ]
+    return pa.record_batch(columns, schema=schema)
