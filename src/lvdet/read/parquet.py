@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 
 from lvdet import _native
 from lvdet.errors import InputError
-from lvdet.read.collect import FileReport
+from lvdet.read.collect import FileReport, collected_detections, new_collector
 from lvdet.read.files import Progress, write_whole
 from lvdet.read.records import masks_from_segmentations, require_masks
 from lvdet.tables.detections import Detections, masks_to_boxes
 from lvdet.tables.masks import NONE, Masks, no_masks
-from lvdet.tables.values import MOST_PROBLEMS, Problem, more_problems, value_problems
+from lvdet.tables.values import MOST_PROBLEMS, Problem, more_problems, require, value_problems
 from lvdet.threads import thread_count
 
 #: Rows of a row group when writing, and bytes at which it ends where tables are smaller.
@@ -49,16 +49,35 @@ def collect_parquet(
     progress: Progress | None,
 ) -> FileReport:
     """Adds the detections of a file, batch by batch."""
+    with _opened(path) as file, ExitStack() as stack:
+        return _collect(file, str(path), collector, masks, threads, progress, stack)
+
+
+def parquet_tables(
+    path: Path, *, masks: bool, threads: int | None, progress: Progress | None
+) -> Iterator[Detections]:
+    """The detections of a file, a batch at a time. Where it has columns of masks, each table has
+    masks."""
+    source = str(path)
+    with _opened(path) as file:
+        for batch in _batches(file, source, masks, progress):
+            collector = new_collector(threads=threads)
+            require(batch.add_to(collector, source))
+            table = collected_detections(collector, source, [batch.report], masks=masks)
+            if batch.may_have_masks and table.masks is None:
+                table = replace(table, masks=no_masks(len(table)))
+            yield table
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         # Read through a small buffer: a row group may be the whole file.
-        with (
-            pq.ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER) as file,
-            ExitStack() as stack,
-        ):
-            return _collect(file, str(path), collector, masks, threads, progress, stack)
+        with pq.ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER) as file:
+            yield file
     except MemoryError:  # Arrow's own is one of its errors too
         raise
     except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
@@ -87,16 +106,8 @@ def _collect(
     progress: Progress | None,
     stack: ExitStack,
 ) -> FileReport:
-    box_columns, mask_columns = _columns(set(file.schema_arrow.names), source)
-    if not masks and box_columns:
-        mask_columns = []
-    columns = ["image_id", "category_id", "score", *box_columns, *mask_columns]
-    total = file.metadata.num_rows
-    if total < 0:
-        raise InputError(f"{source}: not a Parquet file that can be read: a negative size")
-    collector.expect(min(total, _EXPECTED))
     problems: list[Problem] = []
-    at = with_masks = unlisted = 0
+    rows = with_masks = without_box = unlisted = 0
 
     def add(batch: _Batch) -> None:
         nonlocal unlisted
@@ -106,10 +117,10 @@ def _collect(
 
     adder = stack.enter_context(ThreadPoolExecutor(1)) if thread_count(threads) > 1 else None
     added: Future[None] | None = None
-    # Arrow's own threads cost more than they save; one batch is added while the next is decoded.
-    rows = MASK_BATCH if mask_columns else BATCH
-    for decoded in file.iter_batches(rows, columns=columns, use_threads=False):
-        batch = _batch(decoded, box_columns, mask_columns, source, at)
+    # One batch is added while the next is decoded.
+    for batch in _batches(file, source, masks, progress):
+        if rows == 0:
+            collector.expect(min(file.metadata.num_rows, _EXPECTED))
         if added is not None:
             added.result()
             added = None
@@ -119,17 +130,36 @@ def _collect(
             adder = None
         if added is None:
             add(batch)
-        with_masks += 0 if batch.masks is None else int((batch.masks.kind != NONE).sum())
-        at += len(batch.score)
-        if progress is not None:
-            progress(at, total)
+        report = batch.report
+        rows += report.rows
+        with_masks += report.rows_with_masks
+        without_box += report.rows_without_box
     if added is not None:
         added.result()
-    if at != total:
-        raise InputError(f"{source}: it has {at:,} rows, but says {total:,}")
     if unlisted:
         problems.append(more_problems(source, unlisted))
-    return FileReport(problems, total, with_masks, 0 if box_columns else total)
+    return FileReport(problems, rows, with_masks, without_box)
+
+
+def _batches(file: Any, source: str, masks: bool, progress: Progress | None) -> Iterator[_Batch]:
+    """The rows of a file, some at a time."""
+    box_columns, mask_columns = _columns(set(file.schema_arrow.names), source)
+    if not masks and box_columns:
+        mask_columns = []
+    columns = ["image_id", "category_id", "score", *box_columns, *mask_columns]
+    total = file.metadata.num_rows
+    if total < 0:
+        raise InputError(f"{source}: not a Parquet file that can be read: a negative size")
+    at = 0
+    # Arrow's own threads cost more than they save.
+    rows = MASK_BATCH if mask_columns else BATCH
+    for decoded in file.iter_batches(rows, columns=columns, use_threads=False):
+        yield _batch(decoded, box_columns, mask_columns, source, at)
+        at += decoded.num_rows
+        if progress is not None:
+            progress(at, total)
+    if at != total:
+        raise InputError(f"{source}: it has {at:,} rows, but says {total:,}")
 
 
 @dataclass(frozen=True)
@@ -142,6 +172,14 @@ class _Batch:
     score: NDArray[np.float64]
     box: NDArray[np.float64] | tuple[NDArray[np.float64], ...]
     masks: Masks | None
+    may_have_masks: bool  # there are columns of them
+    boxes_given: bool
+
+    @property
+    def report(self) -> FileReport:
+        rows = len(self.score)
+        with_masks = 0 if self.masks is None else int((self.masks.kind != NONE).sum())
+        return FileReport([], rows, with_masks, 0 if self.boxes_given else rows)
 
     def add_to(self, collector: _native.Collector, source: str) -> Iterator[Problem]:
         """Adds the rows; what is wrong with them."""
@@ -168,18 +206,17 @@ def _batch(
     masks = _masks(decoded, mask_columns, source, at) if mask_columns else None
     if masks is not None and not masks.kind.any():
         masks = None
+    box: NDArray[np.float64] | tuple[NDArray[np.float64], ...]
     if box_columns == ["bbox"]:
-        return _Batch(
-            at, image, category, score, _listed_boxes(decoded.column("bbox"), source, at), masks
-        )
-    if box_columns:
-        sides = tuple(_reals(decoded, name, source, at) for name in box_columns)
-        return _Batch(at, image, category, score, sides, masks)
-    missing = np.arange(len(score)) if masks is None else np.flatnonzero(masks.kind == NONE)
-    if len(missing):
-        raise InputError(f"{source}, row {at + missing[0]:,}: there is neither bbox nor mask")
-    box = np.zeros((0, 4)) if masks is None else masks_to_boxes(masks)
-    return _Batch(at, image, category, score, box, masks)
+        box = _listed_boxes(decoded.column("bbox"), source, at)
+    elif box_columns:
+        box = tuple(_reals(decoded, name, source, at) for name in box_columns)
+    else:
+        missing = np.arange(len(score)) if masks is None else np.flatnonzero(masks.kind == NONE)
+        if len(missing):
+            raise InputError(f"{source}, row {at + missing[0]:,}: there is neither bbox nor mask")
+        box = np.zeros((0, 4)) if masks is None else masks_to_boxes(masks)
+    return _Batch(at, image, category, score, box, masks, bool(mask_columns), bool(box_columns))
 
 
 def _columns(names: set[str], source: str) -> tuple[list[str], list[str]]:
