@@ -139,14 +139,26 @@ Collector* make_collector(In<std::int64_t> image_ids, In<std::int64_t> category_
     return collector;
 }
 
+// Where a file is to be read on, and its size when reading began.
+struct FilePlace {
+    json::Place at;
+    std::int64_t size;
+};
+
+// Adds the rows of a file from `place` on, or from its beginning, for about `most` bytes.
 nb::dict collect_json(Collector& collector, int descriptor, bool masks, int threads,
-                      std::size_t chunk, const ControlArray& control) {
+                      std::size_t chunk, const ControlArray& control,
+                      const std::optional<FilePlace>& place, std::int64_t most) {
+    const json::File file = place ? json::File(descriptor, place->size) : json::File(descriptor);
+    json::Place at = place ? place->at : json::Place{};
     json::DetectionReport report;
     nb::dict out;
     out["failure"] = failure_of([&] {
-        json::read_detections(json::File(descriptor), masks, threads, chunk, control_of(control),
-                              collector, report);
+        json::read_detections(file, at, most, masks, threads, chunk, control_of(control), collector,
+                              report);
     });
+    const bool more = out["failure"].is_none() && !at.ended;
+    out["place"] = more ? nb::cast(FilePlace{at, file.size}) : nb::none();
     out["problems"] = problem_list(report.problems);
     out["problem_count"] = report.problem_count;
     out["rows"] = report.rows;
@@ -227,7 +239,7 @@ nb::bytes detections_json(In<std::int32_t> image, In<std::int32_t> category,
         score.data(), box.data(),      with_box,         column_of(masks)};
     constexpr std::size_t kRows = 8192;
     std::vector<std::string> parts((end - begin + kRows - 1) / kRows);
-    std::string all;
+    std::size_t size = 0;
     {
         nb::gil_scoped_release release;
         parallel_for(parts.size(), threads, [&](std::size_t part) {
@@ -235,9 +247,14 @@ nb::bytes detections_json(In<std::int32_t> image, In<std::int32_t> category,
             json::append_detections(rows, from, std::min(end, from + kRows), separator[0],
                                     parts[part]);
         });
-        for (const auto& part : parts) all += part;
+        for (const auto& part : parts) size += part.size();
     }
-    return nb::bytes(all.data(), all.size());
+    auto all =
+        nb::steal<nb::bytes>(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size)));
+    if (!all.is_valid()) nb::raise_python_error();
+    char* to = PyBytes_AsString(all.ptr());
+    for (const auto& part : parts) to = std::copy(part.begin(), part.end(), to);
+    return all;
 }
 
 // Distinct ids by first appearance, and the place of each row's id among them.
@@ -276,11 +293,15 @@ std::int64_t first_bad_row(In<double> score, In<double> box, int threads) {
 
 void bind_read(nb::module_& m) {
     nb::exception<CannotHold>(m, "CannotHold", PyExc_RuntimeError);
+    nb::class_<FilePlace>(m, "FilePlace")
+        .def_prop_ro("byte", [](const FilePlace& place) { return place.at.byte; })
+        .def_prop_ro("row", [](const FilePlace& place) { return place.at.row; });
     nb::class_<Collector>(m, "Collector")
         .def(nb::new_(&make_collector), "image_ids"_a.noconvert(), "category_ids"_a.noconvert(),
              "caps"_a, "cells"_a.none(), "room"_a, "mask_bytes"_a, "folder"_a, "threads"_a)
         .def("read_json", &collect_json, "descriptor"_a, "masks"_a, "threads"_a, "chunk"_a,
-             "control"_a.none())
+             "control"_a.none(), "place"_a.none() = nb::none(),
+             "most"_a = std::numeric_limits<std::int64_t>::max())
         .def("expect", &Collector::expect, "rows"_a)
         .def("add", &collect_boxes, "image_id"_a.noconvert(), "category_id"_a.noconvert(),
              "score"_a.noconvert(), "box"_a.noconvert(), "masks"_a.none())

@@ -219,8 +219,9 @@ void read_annotations(const File& file, bool masks, int threads, std::size_t chu
                "categories");
     auto read_list = [&]<class Block>(std::type_identity<Block>, auto&& commit) {
         top.expect('[', "expected a list");
-        top.seek(read_records<Block>(file, top.position(), Layout::array, threads, chunk, control,
-                                     commit));
+        top.seek(read_records<Block>(file, {top.position()}, file.size, Layout::array, threads,
+                                     chunk, control, commit)
+                     .byte);
     };
     auto commit_annotations = [&](AnnotationBlock& block) {
         AnnotationColumns& to = out.annotations;

@@ -6,12 +6,14 @@
 // between two records, this one begins right too. Where a chunk does not (an array of objects
 // nested in a record, or a real error), reading goes on in order from its beginning without
 // guessing. Blocks are committed in file order, so the outcome does not depend on the threads.
+// Reading may stop after some chunks and go on later from there, with the same outcome.
 #pragma once
 
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <condition_variable>
@@ -55,13 +57,16 @@ struct File {
     int descriptor;
     std::int64_t size;
 
-    explicit File(int fd) : descriptor(fd), size(0) {
+    explicit File(int fd) : File(fd, 0) {
         struct stat status{};
         if (fstat(fd, &status) != 0) throw std::runtime_error(std::strerror(errno));
         size = status.st_size;
     }
+    // A file whose size is known from before: what was added since is not part of it.
+    File(int fd, std::int64_t known_size) : descriptor(fd), size(known_size) {}
     // Up to `count` bytes from `offset`; fewer only at the end of the file.
     std::size_t read(std::int64_t offset, char* into, std::size_t count) const {
+        count = std::min(count, static_cast<std::size_t>(std::max<std::int64_t>(size - offset, 0)));
         std::size_t done = 0;
         while (done < count) {
             const ssize_t got =
@@ -183,21 +188,31 @@ Stop parse_records(Block& block, const char* begin, const char* end, Layout layo
     }
 }
 
-// Reads all records from byte `begin` (after the bracket, for an array) and gives each block to
-// `commit(block)`, in file order. Returns the byte after the closing bracket, or the file's size.
+// A place between two records: after the bracket of an array, a record and its comma, or a line.
+struct Place {
+    std::int64_t byte = 0;
+    std::int64_t row = 0;   // how many records came before
+    bool in_order = false;  // a chunk began wrong: from here on there is no guessing
+    bool ended = false;     // no record follows: `byte` is behind the bracket, or the file's size
+};
+
+// Reads the records from `from` on and gives each block to `commit(block)`, in file order. Stops
+// at the end, or after the first chunk that reaches byte `until`, and returns the place.
 // `Block` also needs
 //   void clear(std::int64_t byte, const char* text)   begin anew; `text` stands at `byte`
 //   std::int64_t rows() const
 template <class Block, class Commit>
-std::int64_t read_records(const File& file, std::int64_t begin, Layout layout, int threads,
-                          std::size_t chunk, const Control& control, Commit&& commit) {
+Place read_records(const File& file, Place from, std::int64_t until, Layout layout, int threads,
+                   std::size_t chunk, const Control& control, Commit&& commit) {
     std::mutex guard;
     std::condition_variable turn_came;
     std::atomic<std::int64_t> next_chunk{0};
-    std::atomic<bool> stop{false};
-    std::int64_t turn = 0, closed_at = -1, resume_at = -1, rows = 0;
+    std::atomic<bool> stop{from.in_order};
+    std::int64_t turn = 0;
+    Place place = from;
     std::exception_ptr failure;
     const auto step = static_cast<std::int64_t>(chunk);
+    until = std::min(until, file.size);
 
     auto parse_chunks = [&](std::size_t) {
         Buffer buffer;
@@ -205,10 +220,10 @@ std::int64_t read_records(const File& file, std::int64_t begin, Layout layout, i
         try {
             for (;;) {
                 const std::int64_t index = next_chunk.fetch_add(1);
-                const std::int64_t from = begin + index * step;
-                if (stop || from >= file.size) return;
+                const std::int64_t begin = from.byte + index * step;
+                if (stop || begin >= until) return;
                 constexpr std::size_t lookahead = 1 << 16;
-                buffer.load(file, from, chunk + lookahead);
+                buffer.load(file, begin, chunk + lookahead);
                 const auto boundary = [&](std::size_t after) {
                     for (;;) {
                         const std::size_t at =
@@ -221,14 +236,15 @@ std::int64_t read_records(const File& file, std::int64_t begin, Layout layout, i
                     }
                 };
                 const std::size_t first = index == 0 ? 0 : boundary(0);
-                const std::size_t last = first == kNowhere ? kNowhere : boundary(chunk);
+                const std::size_t last =
+                    first == kNowhere ? kNowhere : std::max(first, boundary(chunk));
                 char* const text = buffer.text();
                 Stop result{Stop::incomplete, text, nullptr, nullptr};
                 if (last != kNowhere) {
-                    text[std::max(first, last)] = '\0';
-                    block.clear(from + static_cast<std::int64_t>(first), text + first);
-                    result = parse_records(block, text + first, text + std::max(first, last),
-                                           layout, index == 0, true);
+                    text[last] = '\0';
+                    block.clear(begin + static_cast<std::int64_t>(first), text + first);
+                    result = parse_records(block, text + first, text + last, layout,
+                                           from.row == 0 && index == 0, true);
                 }
 
                 std::unique_lock lock(guard);
@@ -237,16 +253,14 @@ std::int64_t read_records(const File& file, std::int64_t begin, Layout layout, i
                 if (control.cancelled()) throw Cancelled();
                 if (result.status == Stop::end || result.status == Stop::closed) {
                     commit(block);
-                    rows += block.rows();
+                    place.row += block.rows();
+                    place.byte = begin + (result.at - text);
+                    place.ended = result.status == Stop::closed;
                     control.advance(static_cast<std::int64_t>(last - first));
-                    if (result.status == Stop::closed) {
-                        closed_at = from + (result.at - text);
-                        stop = true;
-                    }
                 } else {
-                    resume_at = from + static_cast<std::int64_t>(first);
-                    stop = true;
+                    place.in_order = true;
                 }
+                stop = place.ended || place.in_order;
                 ++turn;
                 turn_came.notify_all();
             }
@@ -257,40 +271,40 @@ std::int64_t read_records(const File& file, std::int64_t begin, Layout layout, i
             turn_came.notify_all();
         }
     };
-    const std::int64_t chunks = (file.size - begin + step - 1) / step;
+    const std::int64_t chunks = (until - from.byte + step - 1) / step;
     std::vector<std::thread> others;
     spawn(others, static_cast<std::size_t>(std::min<std::int64_t>(threads, chunks)), parse_chunks);
     parse_chunks(0);
     for (auto& thread : others) thread.join();
     if (failure) std::rethrow_exception(failure);
-    if (closed_at >= 0) return closed_at;
 
     // In order, from the first chunk whose guess did not hold.
     Buffer buffer;
     Block block;
     std::size_t window = chunk;
-    while (resume_at >= 0 && resume_at < file.size) {
+    while (place.in_order && !place.ended && place.byte < until) {
         if (control.cancelled()) throw Cancelled();
-        buffer.load(file, resume_at, window);
-        block.clear(resume_at, buffer.text());
+        buffer.load(file, place.byte, window);
+        block.clear(place.byte, buffer.text());
         const Stop result = parse_records(block, buffer.text(), buffer.text() + buffer.size(),
-                                          layout, resume_at == begin, buffer.reaches_end(file));
+                                          layout, place.row == 0, buffer.reaches_end(file));
         commit(block);
-        rows += block.rows();
+        place.row += block.rows();
         const std::int64_t done = result.at - buffer.text();
         control.advance(done);
         if (result.status == Stop::wrong)
-            throw FileError(result.what, resume_at + (result.wrong_at - buffer.text()), rows);
-        if (result.status == Stop::closed) return resume_at + done;
+            throw FileError(result.what, place.byte + (result.wrong_at - buffer.text()), place.row);
         if (result.status == Stop::incomplete && buffer.reaches_end(file))
-            throw FileError("the file is cut off here", file.size, rows);
+            throw FileError("the file is cut off here", file.size, place.row);
         window = done == 0 ? window * 2 : chunk;
-        resume_at += done;
-        if (buffer.reaches_end(file) && result.status == Stop::end) break;
+        place.byte += done;
+        place.ended = result.status == Stop::closed;
     }
+    if (place.ended || place.byte < file.size) return place;
     if (layout == Layout::array)
-        throw FileError("the file is cut off here: the list is not closed", file.size, rows);
-    return file.size;
+        throw FileError("the file is cut off here: the list is not closed", file.size, place.row);
+    place.ended = true;
+    return place;
 }
 
 }  // namespace lvdet::json

@@ -110,21 +110,23 @@ void rename(std::vector<std::int32_t>& rows, const IdIndex& block_ids, IdIndex& 
 
 }  // namespace
 
-void read_detections(const File& file, bool masks, int threads, std::size_t chunk,
-                     const Control& control, Collector& out, DetectionReport& report) {
+void read_detections(const File& file, Place& place, std::int64_t most, bool masks, int threads,
+                     std::size_t chunk, const Control& control, Collector& out,
+                     DetectionReport& report) {
     TopLevel top(file);
     if (top.at_end()) top.fail("the file is empty");
     const bool list = top.accept('[');
     if (!list && top.peek() != '{') top.fail("expected a list of detections, '['");
     const Layout layout = list ? Layout::array : Layout::lines;
-    const std::int64_t begin = top.position();
+    if (place.byte == 0) place.byte = top.position();
+    const std::int64_t length = std::min(most, file.size - place.byte);
     auto commit = [&](DetectionBlock& block) {
         if (report.rows == 0 && block.rows() > 0) {
             // The first block tells how many rows to expect.
             const double bytes = static_cast<double>(
-                std::min<std::int64_t>(static_cast<std::int64_t>(chunk), file.size - begin));
+                std::min<std::int64_t>(static_cast<std::int64_t>(chunk), length));
             out.expect(static_cast<std::size_t>(1.05 * static_cast<double>(block.rows()) / bytes *
-                                                static_cast<double>(file.size - begin)));
+                                                static_cast<double>(length)));
         }
         rename(block.image, block.image_ids, out.image_ids);
         rename(block.category, block.category_ids, out.category_ids);
@@ -132,17 +134,18 @@ void read_detections(const File& file, bool masks, int threads, std::size_t chun
                  block.score.data(),
                  Boxes::rows(block.box.empty() ? nullptr : block.box.data()->data()),
                  block.rows_before_masks, block.with_mask_count ? block.masks() : MaskColumn{}});
-        append_problems(report.problems, report.problem_count, block, report.rows, "");
+        append_problems(report.problems, report.problem_count, block, place.row + report.rows, "");
         report.rows += block.rows();
         report.rows_with_masks += block.with_mask_count;
         report.rows_without_box += block.without_box_count;
     };
-    const std::int64_t end =
-        masks ? read_records<DetectionBlock>(file, begin, layout, threads, chunk, control, commit)
-              : read_records<WithoutMasks<DetectionBlock>>(file, begin, layout, threads, chunk,
-                                                           control, commit);
-    top.seek(end);
-    if (!top.at_end()) top.fail("there is more after the end of the list");
+    const std::int64_t until = place.byte + length;
+    place = masks ? read_records<DetectionBlock>(file, place, until, layout, threads, chunk,
+                                                 control, commit)
+                  : read_records<WithoutMasks<DetectionBlock>>(file, place, until, layout, threads,
+                                                               chunk, control, commit);
+    top.seek(place.byte);
+    if (place.ended && !top.at_end()) top.fail("there is more after the end of the list");
 }
 
 }  // namespace lvdet::json

@@ -56,8 +56,11 @@ struct DetectionReport {
 };
 
 // Detections from a JSON list or from lines of JSON records; which one is seen from the text.
-void read_detections(const File& file, bool masks, int threads, std::size_t chunk,
-                     const Control& control, Collector& out, DetectionReport& report);
+// Reads on from `place`, which is moved (a new one stands at the file's beginning), to the end or
+// for about `most` bytes.
+void read_detections(const File& file, Place& place, std::int64_t most, bool masks, int threads,
+                     std::size_t chunk, const Control& control, Collector& out,
+                     DetectionReport& report);
 // A COCO or LVIS annotation file.
 void read_annotations(const File& file, bool masks, int threads, std::size_t chunk,
                       const Control& control, AnnotationFile& out);

@@ -13,6 +13,8 @@ import pycocotools.mask as coco_mask
 import pytest
 
 import lvdet
+from lvdet.read import detections_json
+from lvdet.read.stream import detection_tables
 from lvdet.tables.masks import NONE, POLYGONS, RLE
 
 Json = dict[str, Any]
@@ -127,14 +129,28 @@ def one_line(error: Exception) -> str:
 
 
 def refused(path: Path | str, *says: str, read: Any = lvdet.read_detections) -> str:
-    """Reading gives an InputError of one line that names the file and holds the words."""
+    """Reading gives an InputError of one line that names the file and holds the words; results
+    read as a stream give the same one."""
     with pytest.raises(lvdet.InputError) as caught:
         read(path)
     text = one_line(caught.value)
     assert Path(path).name in text
     for words in says:
         assert words in text, text
+    if read is lvdet.read_detections:
+        assert refused_stream(path) == text
     return text
+
+
+def refused_stream(source: Any) -> str:
+    """What is said of the source when it is read as a stream of small tables."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(detections_json, "CHUNK", 64)
+        patch.setattr(detections_json, "STRETCH", 100)
+        with pytest.raises(lvdet.InputError) as caught:
+            for _ in detection_tables(source):
+                pass
+    return one_line(caught.value)
 
 
 # Random text that means the same to every JSON reader.

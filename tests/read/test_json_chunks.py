@@ -108,6 +108,84 @@ def test_damage_is_told_the_same(seed: int, chunk: int, threads: int, lines: boo
     assert parts == whole
 
 
+def in_stretches(
+    text: str | bytes, *, chunk: int, threads: int, most: int, masks: bool = True
+) -> dict[str, Any]:
+    """What `native` gives, read in stretches of about `most` bytes."""
+    whole: dict[str, Any] = {}
+    place = None
+    with tempfile.TemporaryFile() as file:
+        file.write(text.encode() if isinstance(text, str) else text)
+        file.flush()
+        collector = new_collector()
+        while True:
+            rows = whole.get("rows", 0)
+            found = collector.read_json(file.fileno(), masks, threads, chunk, None, place, most)
+            place = found.pop("place")
+            failure = found.pop("failure")
+            whole = {name: whole[name] + value if whole else value for name, value in found.items()}
+            if place is None:
+                break
+            assert place.row == whole["rows"] >= rows
+    return whole | {"failure": failure, "place": None} | collector.collected(False)
+
+
+@settings(max_examples=200)
+@given(SEEDS, CHUNKS, THREADS, st.integers(1, 4096), st.booleans(), st.booleans(), st.booleans())
+def test_stretches_of_a_file(
+    seed: int, chunk: int, threads: int, most: int, lines: bool, masks: bool, damaged: bool
+) -> None:
+    """Read on from where it stopped, a file says and holds what it does when read at once."""
+    rng = random.Random(seed)
+    make = lines_text if lines else array_text
+    text = bytearray(make(rng, [any_record(rng) for _ in range(rng.randint(1, 40))]).encode())
+    if damaged:
+        at = rng.randrange(len(text))
+        text[at : at + rng.choice([0, 1, 4, 1 << 20])] = rng.choice(
+            [b"", b"{", b"}", b"},{", b'"', b"]", b"[]", b"null", b"x", b"\0", b"-", b"1e999"]
+        )
+    whole = native(bytes(text), chunk=1 << 21, threads=1, masks=masks)
+    parts = in_stretches(bytes(text), chunk=chunk, threads=threads, most=most, masks=masks)
+    if whole["failure"] or whole["problems"]:
+        del whole["masks"], parts["masks"]
+    assert plain(parts) == plain(whole)
+
+
+@pytest.mark.parametrize("most", [1, 200, 1 << 20])
+@pytest.mark.parametrize("chunk", [64, 150, 1000])
+def test_a_comma_far_from_the_end_of_the_list(chunk: int, most: int) -> None:
+    """No record follows it, in this stretch or the next."""
+    record = json.dumps(ROWS[0])
+    text = f"[{record}, {record}, {' ' * 500}]"
+    failure = ("expected '{', the beginning of a record", len(text) - 1, 2)
+    assert native(text, chunk=chunk, threads=2)["failure"] == failure
+    assert in_stretches(text, chunk=chunk, threads=2, most=most)["failure"] == failure
+
+
+@pytest.mark.parametrize("lines", [False, True])
+def test_a_file_that_changes_between_stretches(lines: bool) -> None:
+    """It is read as long as it was; what is missing is told."""
+    line = json.dumps(ROWS[0])
+    text = "\n".join([line] * 50) + "\n" if lines else "[" + ", ".join([line] * 50) + "]"
+    with tempfile.TemporaryFile() as file:
+        file.write(text.encode())
+        file.flush()
+
+        def read(place: Any, most: int) -> dict[str, Any]:
+            return new_collector().read_json(file.fileno(), True, 2, 64, None, place, most)
+
+        place = read(None, 1000)["place"]
+        assert 1000 < place.byte < 1200
+        file.write(f"{line}\n".encode())
+        file.flush()
+        rest = read(place, 1 << 20)
+        assert rest["failure"] is None
+        assert rest["rows"] == 50 - place.row
+        file.truncate(len(line) * 20)
+        what, byte, _ = read(place, 1 << 20)["failure"]
+        assert (what, byte) == ("the file became shorter while it was read", len(line) * 20)
+
+
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("chunk", [64, 1000, 1 << 16])
 @pytest.mark.parametrize("lines", [False, True])

@@ -9,18 +9,32 @@ import json
 import os
 import random
 import warnings
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pycocotools.coco import COCO
 
 import lvdet
+from lvdet.read import parquet
+from lvdet.read.detections import write_tables
 from read.annotation_files import lvis
-from read.record_files import ROWS, Json, any_record, assert_holds, assert_same, parsed, save
+from read.record_files import (
+    ROWS,
+    Json,
+    any_record,
+    assert_holds,
+    assert_same,
+    one_line,
+    parsed,
+    save,
+)
 
 ENDINGS = [".json", ".jsonl", ".ndjson", ".parquet"]
 MASK = {"size": [4, 3], "counts": "174"}
@@ -153,6 +167,129 @@ def test_pycocotools_reads_the_json(masks: bool, tmp_path: Path) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # pycocotools uses a deprecated NumPy protocol
             assert int(found.annToMask(rows[0]).sum()) == 6
+
+
+# Tables one after the other
+
+
+def in_pieces(dt: lvdet.Detections, size: int) -> Iterator[lvdet.Detections]:
+    for begin in range(0, len(dt), size):
+        yield dt[begin : begin + size]
+
+
+@pytest.mark.parametrize("size", [1, 3, 7, 100])
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_tables_are_written_as_one(ending: str, size: int, tmp_path: Path) -> None:
+    rng = random.Random(size)
+    records = [any_record(rng) for _ in range(40)]
+    for record in records:
+        record.setdefault("bbox", [1.0, 2.0, 3.0, 4.0])
+    dt = lvdet.read_detections(save(tmp_path / "in.json", records))
+    lvdet.write_detections(dt, tmp_path / f"whole{ending}")
+    parts = tmp_path / f"parts{ending}"
+    assert write_tables(in_pieces(dt, size), parts) == 40
+    if ending == ".parquet":
+        assert_same(lvdet.read_detections(parts), dt)
+    else:
+        assert parts.read_bytes() == (tmp_path / f"whole{ending}").read_bytes()
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_tables_without_rows(ending: str, tmp_path: Path) -> None:
+    """None at all, some that are empty, and empty ones around others."""
+    dt = lvdet.read_detections([row | {"segmentation": MASK} for row in ROWS])
+    path = tmp_path / f"out{ending}"
+    empty = lvdet.read_detections([])
+    tables: list[lvdet.Detections]
+    for tables in ([], [empty], [empty, dt[:0]]):
+        assert write_tables(tables, path) == 0
+        assert_holds(lvdet.read_detections(path), [])
+    assert write_tables([empty, dt[:1], empty, dt[1:], empty], path) == 2
+    assert_same(lvdet.read_detections(path), dt)
+
+
+def test_row_groups_are_filled_from_small_tables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dt = lvdet.read_detections([row | {"segmentation": MASK} for row in ROWS] * 50)
+
+    def groups(size: int) -> list[int]:
+        write_tables(in_pieces(dt, size), tmp_path / "out.parquet")
+        assert_same(lvdet.read_detections(tmp_path / "out.parquet"), dt)
+        found = pq.ParquetFile(tmp_path / "out.parquet").metadata
+        return [found.row_group(place).num_rows for place in range(found.num_row_groups)]
+
+    monkeypatch.setattr(parquet, "ROW_GROUP", 30)
+    assert [groups(size) for size in (1, 7, 30, 45, 100)] == [[30, 30, 30, 10]] * 5
+    monkeypatch.setattr(parquet, "GROUP_BYTES", 1)
+    assert groups(20) == [20] * 5
+    assert groups(100) == [30, 30, 30, 10]
+
+
+BOXES = lvdet.read_detections(ROWS)
+MASKS = lvdet.read_detections([row | {"segmentation": MASK} for row in ROWS])
+ALONE = lvdet.read_detections(
+    [{k: v for k, v in row.items() if k != "bbox"} | {"segmentation": MASK} for row in ROWS]
+)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [(BOXES, MASKS), (MASKS, BOXES), (MASKS, ALONE), (ALONE, MASKS)]
+)
+@pytest.mark.parametrize("ending", [".json", ".jsonl"])
+def test_tables_that_differ_as_json(
+    first: lvdet.Detections, second: lvdet.Detections, ending: str, tmp_path: Path
+) -> None:
+    """Each with what it has."""
+    path = tmp_path / f"out{ending}"
+    write_tables([first, second], path)
+    lvdet.write_detections(first, tmp_path / f"1{ending}")
+    lvdet.write_detections(second, tmp_path / f"2{ending}")
+    texts = [(tmp_path / f"{place}{ending}").read_text() for place in (1, 2)]
+    expected = "".join(texts) if ending == ".jsonl" else texts[0][:-2] + "," + texts[1][1:]
+    assert path.read_text() == expected
+
+
+def test_tables_that_lack_what_the_first_has_as_parquet(tmp_path: Path) -> None:
+    path = tmp_path / "out.parquet"
+    write_tables([MASKS, ALONE, BOXES], path)
+    dt = lvdet.read_detections(path)
+    assert dt.boxes_given
+    assert dt.box.tolist() == [*MASKS.box.tolist(), *ALONE.box.tolist(), *BOXES.box.tolist()]
+    assert dt.masks is not None
+    assert dt.masks.kind.tolist() == [1, 1, 1, 1, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "what"), [(BOXES, MASKS, "masks"), (ALONE, MASKS, "boxes")]
+)
+def test_tables_that_have_what_the_first_lacks_as_parquet(
+    first: lvdet.Detections, second: lvdet.Detections, what: str, tmp_path: Path
+) -> None:
+    path = save(tmp_path / "out.parquet", "as it was")
+    with pytest.raises(lvdet.InputError) as caught:
+        write_tables([first, replace(second, source="later.json")], path)
+    assert one_line(caught.value) == (
+        f"later.json has {what} in rows that follow others without, and all rows of a Parquet "
+        "file have the same columns"
+    )
+    assert path.read_text() == "as it was"
+    assert [path.name for path in tmp_path.iterdir()] == ["out.parquet"]
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("error", [lvdet.InputError("bad.json, row 7"), KeyboardInterrupt()])
+def test_a_table_that_cannot_be_made(ending: str, error: BaseException, tmp_path: Path) -> None:
+    def tables() -> Iterator[lvdet.Detections]:
+        yield BOXES
+        raise error
+
+    path = save(tmp_path / f"out{ending}", "as it was")
+    with pytest.raises(type(error)) as caught:
+        write_tables(tables(), path)
+    assert caught.value is error
+    assert path.read_text() == "as it was"
+    assert [path.name for path in tmp_path.iterdir()] == [path.name]
 
 
 # Whole or not at all

@@ -42,7 +42,8 @@ def run(
     ] = False,
     threads: Threads = None,
 ) -> None:
-    """Write results as JSON, JSON lines or Parquet, all of them or the best of each class."""
+    """Write results as JSON, JSON lines or Parquet, all of them or the best of each class. They may
+    be larger than memory."""
     from lvdet.read.convert import convert
 
     with progress_bar("reading results") as progress:

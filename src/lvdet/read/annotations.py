@@ -54,13 +54,16 @@ def load_ground_truth(
     """The table and everything that is wrong with the file; no table where it has no use."""
     source = os.fspath(path)
     with open_plain(Path(source)) as file:
+        size = os.fstat(file.fileno()).st_size
         columns = run_reader(
             lambda control: _native.read_annotations_json(
                 file.fileno(), masks, thread_count(threads), CHUNK, control
             ),
-            os.fstat(file.fileno()).st_size,
+            size,
             progress,
         )
+    if progress is not None:
+        progress(size, size)
     problems = [
         Problem(source, what.partition(": ")[2], row, byte, _RECORDS[what.partition(": ")[0]])
         for row, byte, what in columns["problems"]

@@ -6,12 +6,14 @@ import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lvdet import _native
+from lvdet.errors import InputError
 from lvdet.tables.detections import Detections
 from lvdet.tables.ground_truth import GroundTruth
 from lvdet.tables.masks import NONE, Masks, no_masks
@@ -58,6 +60,19 @@ class FileReport:
     rows_without_box: int = 0
     masks_skipped: bool = False  # though boxes are to be made from them
     damaged: bool = False  # what comes after is not known
+
+
+class MaskedFiles:
+    """Sees to it that of files with rows all have masks, or none."""
+
+    def __init__(self) -> None:
+        self._first: dict[bool, Path] = {}
+
+    def note(self, path: Path, has_masks: bool) -> None:
+        """Takes in a file; raises where another was different."""
+        self._first.setdefault(has_masks, path)
+        if len(self._first) == 2:
+            raise InputError(f"{self._first[False]} has no masks, but {self._first[True]} has")
 
 
 def new_collector(

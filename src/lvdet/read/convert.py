@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import replace
 
-from lvdet.read.detections import read_counted, require_ending, write_detections
+from lvdet.read.detections import named_files, read_counted, require_ending, write_tables
 from lvdet.read.files import Progress
+from lvdet.read.parquet import LateColumnsError
+from lvdet.read.stream import detection_tables
+from lvdet.tables.detections import Detections
 
 
 def convert(
@@ -20,13 +24,38 @@ def convert(
 ) -> tuple[int, int]:
     """Writes what `read_detections` reads; returns how many rows were written, and of how many.
 
-    With masks=False only boxes are written, made from the masks where there are no others.
+    With masks=False only boxes are written, made from the masks where there are no others. Where
+    all rows are written, they are written while others are read.
     """
     require_ending(target)
+    if per_class is None:
+        try:
+            written = write_tables(_streamed(source, masks, threads, progress), target)
+            return written, written
+        except LateColumnsError:  # the table of all rows knows from the beginning
+            if not _can_be_read_again(source):
+                raise
     detections, found = read_counted(
         source, masks=masks, per_class=per_class, threads=threads, progress=progress
     )
-    if not masks:
-        detections = replace(detections, masks=None, boxes_given=True)
-    write_detections(detections, target)
-    return len(detections), found
+    written = write_tables([detections if masks else _boxes(detections)], target)
+    return written, found
+
+
+def _streamed(
+    source: str | os.PathLike[str] | list[str | os.PathLike[str]],
+    masks: bool,
+    threads: int | None,
+    progress: Progress | None,
+) -> Iterator[Detections]:
+    tables = detection_tables(source, masks=masks, threads=threads, progress=progress)
+    return tables if masks else map(_boxes, tables)
+
+
+def _boxes(table: Detections) -> Detections:
+    return replace(table, masks=None, boxes_given=True)
+
+
+def _can_be_read_again(source: object) -> bool:
+    files = named_files(source)
+    return files is not None and all(path.is_file() for path in files.paths)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import gzip
 import os
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,13 +15,14 @@ from lvdet.errors import InputError, LvdetError
 from lvdet.read.collect import (
     Cap,
     FileReport,
+    MaskedFiles,
     add_table,
     collected_detections,
     collected_results,
     new_collector,
 )
 from lvdet.read.detections_json import collect_json, write_json
-from lvdet.read.files import Progress, expand
+from lvdet.read.files import Progress, expand, shares
 from lvdet.read.records import from_columns, from_records, load_npz
 from lvdet.tables.detections import Detections
 from lvdet.tables.ground_truth import GroundTruth
@@ -171,13 +171,33 @@ def may_have_masks(files: NamedFiles) -> bool:
 
 def write_detections(detections: Detections, path: str | os.PathLike[str]) -> None:
     """Writes JSON, lines of JSON (.jsonl, .ndjson) or Parquet, by the file's ending."""
+    write_tables([detections], path)
+
+
+def write_tables(tables: Iterable[Detections], path: str | os.PathLike[str]) -> int:
+    """Writes tables one after the other, as they come, into one file of the same formats; returns
+    how many rows there were.
+
+    The file is there once it is complete, and not at all where a table cannot be made. JSON has
+    boxes and masks where each table has them, Parquet all or none: its columns are those of the
+    first table with rows.
+    """
     ending = require_ending(path)
+    rows = 0
+
+    def counted() -> Iterator[Detections]:
+        nonlocal rows
+        for table in tables:
+            rows += len(table)
+            yield table
+
     if ending == ".parquet":
         from lvdet.read.parquet import write_parquet
 
-        write_parquet(detections, path)
+        write_parquet(counted(), path)
     else:
-        write_json([detections], path, lines=ending != ".json")
+        write_json(counted(), path, lines=ending != ".json")
+    return rows
 
 
 def require_ending(path: str | os.PathLike[str]) -> str:
@@ -202,15 +222,17 @@ def _collect(
     # What can be read only once is read with all that may be needed of it.
     masks = masks or not all(path.is_file() for path in paths)
     collector, reports = new(), []
-    watched = [None] * len(paths) if progress is None else _shares(paths, progress)
-    for path, share in zip(paths, watched, strict=True):
+    for path, share in zip(paths, shares(paths, progress), strict=True):
         report = _add_file(path, collector, masks, threads, share)
         require(iter(report.problems))
         if report.masks_skipped:
             del collector
             return _collect(paths, new, True, threads, progress)
         reports.append(report)
-    _require_all_or_no_masks(paths, reports)
+    masked = MaskedFiles()
+    for path, report in zip(paths, reports, strict=True):
+        if report.rows:
+            masked.note(path, report.rows_with_masks > 0)
     return collector, reports
 
 
@@ -232,28 +254,3 @@ def _add_file(
         return collect_json(path, collector, masks=masks, threads=threads, progress=progress)
     except _native.CannotHold as error:
         raise LvdetError(f"{path}: {error}") from None
-
-
-def _require_all_or_no_masks(paths: list[Path], reports: list[FileReport]) -> None:
-    filled = [
-        (path, report.rows_with_masks)
-        for path, report in zip(paths, reports, strict=True)
-        if report.rows
-    ]
-    without = [path for path, masks in filled if not masks]
-    having = [path for path, masks in filled if masks]
-    if without and having:
-        raise InputError(f"{without[0]} has no masks, but {having[0]} has")
-
-
-def _shares(paths: list[Path], progress: Progress) -> list[Progress]:
-    """A part of the progress for each file, by size."""
-    if len(paths) == 1:
-        return [progress]
-    sizes = [path.stat().st_size if path.is_file() else 1 for path in paths]
-    *starts, total = accumulate(sizes, initial=0)
-
-    def share(start: int, size: int) -> Progress:
-        return lambda done, of: progress(start + size * done // max(of, 1), total)
-
-    return [share(start, size) for start, size in zip(starts, sizes, strict=True)]

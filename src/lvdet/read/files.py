@@ -13,6 +13,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from itertools import accumulate
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
@@ -64,13 +65,14 @@ def run_reader(
     read: Callable[[NDArray[np.int64]], dict[str, Any]],
     size: int,
     progress: Progress | None,
+    begin: int = 0,
 ) -> dict[str, Any]:
     """Calls a native reader on a thread, with news of its progress; an interrupt stops it.
 
-    `read` gets an array of two int64: the reader adds the bytes it has read to the first, and
-    stops when the second is not 0.
+    `read` gets an array of two int64: the reader adds the bytes it has read to the first, which
+    is `begin` before, and stops when the second is not 0.
     """
-    control = np.zeros(2, dtype=np.int64)
+    control = np.array([begin, 0], dtype=np.int64)
     outcome: list[dict[str, Any] | BaseException] = []
     ended = threading.Event()  # Thread.join, once interrupted, waits no more
 
@@ -93,11 +95,22 @@ def run_reader(
         control[1] = 1
         ended.wait()
         raise
-    if progress is not None:
-        progress(size, size)
     if isinstance(outcome[0], BaseException):
         raise outcome[0]
     return outcome[0]
+
+
+def shares(paths: list[Path], progress: Progress | None) -> list[Progress | None]:
+    """A part of the progress for each file, by size."""
+    if progress is None or len(paths) == 1:
+        return [progress] * len(paths)
+    sizes = [path.stat().st_size if path.is_file() else 1 for path in paths]
+    *starts, total = accumulate(sizes, initial=0)
+
+    def share(start: int, size: int) -> Progress:
+        return lambda done, of: progress(start + size * done // max(of, 1), total)
+
+    return [share(start, size) for start, size in zip(starts, sizes, strict=True)]
 
 
 def expand(source: str | os.PathLike[str]) -> list[Path]:

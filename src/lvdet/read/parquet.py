@@ -8,11 +8,11 @@ there are any, in mask (bytes), mask_kind, mask_height and mask_width as in
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -21,16 +21,16 @@ from numpy.typing import NDArray
 
 from lvdet import _native
 from lvdet.errors import InputError
-from lvdet.read.collect import FileReport
+from lvdet.read.collect import FileReport, collected_detections, new_collector
 from lvdet.read.files import Progress, write_whole
 from lvdet.read.records import masks_from_segmentations, require_masks
 from lvdet.tables.detections import Detections, masks_to_boxes
-from lvdet.tables.masks import NONE, Masks
-from lvdet.tables.values import MOST_PROBLEMS, Problem, more_problems, value_problems
+from lvdet.tables.masks import NONE, Masks, no_masks
+from lvdet.tables.values import MOST_PROBLEMS, Problem, more_problems, require, value_problems
 from lvdet.threads import thread_count
 
-#: Rows of a row group when writing.
-ROW_GROUP = 1 << 18
+#: Rows of a row group when writing, and bytes at which it ends where tables are smaller.
+ROW_GROUP, GROUP_BYTES = 1 << 18, 1 << 25
 #: Rows decoded at a time when reading, and where they carry masks.
 BATCH, MASK_BATCH = 1 << 17, 1 << 14
 _BUFFER = 1 << 20
@@ -49,16 +49,35 @@ def collect_parquet(
     progress: Progress | None,
 ) -> FileReport:
     """Adds the detections of a file, batch by batch."""
+    with _opened(path) as file, ExitStack() as stack:
+        return _collect(file, str(path), collector, masks, threads, progress, stack)
+
+
+def parquet_tables(
+    path: Path, *, masks: bool, threads: int | None, progress: Progress | None
+) -> Iterator[Detections]:
+    """The detections of a file, a batch at a time. Where it has columns of masks, each table has
+    masks."""
+    source = str(path)
+    with _opened(path) as file:
+        for batch in _batches(file, source, masks, progress):
+            collector = new_collector(threads=threads)
+            require(batch.add_to(collector, source))
+            table = collected_detections(collector, source, [batch.report], masks=masks)
+            if batch.may_have_masks and table.masks is None:
+                table = replace(table, masks=no_masks(len(table)))
+            yield table
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         # Read through a small buffer: a row group may be the whole file.
-        with (
-            pq.ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER) as file,
-            ExitStack() as stack,
-        ):
-            return _collect(file, str(path), collector, masks, threads, progress, stack)
+        with pq.ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER) as file:
+            yield file
     except MemoryError:  # Arrow's own is one of its errors too
         raise
     except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
@@ -87,16 +106,8 @@ def _collect(
     progress: Progress | None,
     stack: ExitStack,
 ) -> FileReport:
-    box_columns, mask_columns = _columns(set(file.schema_arrow.names), source)
-    if not masks and box_columns:
-        mask_columns = []
-    columns = ["image_id", "category_id", "score", *box_columns, *mask_columns]
-    total = file.metadata.num_rows
-    if total < 0:
-        raise InputError(f"{source}: not a Parquet file that can be read: a negative size")
-    collector.expect(min(total, _EXPECTED))
     problems: list[Problem] = []
-    at = with_masks = unlisted = 0
+    rows = with_masks = without_box = unlisted = 0
 
     def add(batch: _Batch) -> None:
         nonlocal unlisted
@@ -106,10 +117,10 @@ def _collect(
 
     adder = stack.enter_context(ThreadPoolExecutor(1)) if thread_count(threads) > 1 else None
     added: Future[None] | None = None
-    # Arrow's own threads cost more than they save; one batch is added while the next is decoded.
-    rows = MASK_BATCH if mask_columns else BATCH
-    for decoded in file.iter_batches(rows, columns=columns, use_threads=False):
-        batch = _batch(decoded, box_columns, mask_columns, source, at)
+    # One batch is added while the next is decoded.
+    for batch in _batches(file, source, masks, progress):
+        if rows == 0:
+            collector.expect(min(file.metadata.num_rows, _EXPECTED))
         if added is not None:
             added.result()
             added = None
@@ -119,17 +130,36 @@ def _collect(
             adder = None
         if added is None:
             add(batch)
-        with_masks += 0 if batch.masks is None else int((batch.masks.kind != NONE).sum())
-        at += len(batch.score)
-        if progress is not None:
-            progress(at, total)
+        report = batch.report
+        rows += report.rows
+        with_masks += report.rows_with_masks
+        without_box += report.rows_without_box
     if added is not None:
         added.result()
-    if at != total:
-        raise InputError(f"{source}: it has {at:,} rows, but says {total:,}")
     if unlisted:
         problems.append(more_problems(source, unlisted))
-    return FileReport(problems, total, with_masks, 0 if box_columns else total)
+    return FileReport(problems, rows, with_masks, without_box)
+
+
+def _batches(file: Any, source: str, masks: bool, progress: Progress | None) -> Iterator[_Batch]:
+    """The rows of a file, some at a time."""
+    box_columns, mask_columns = _columns(set(file.schema_arrow.names), source)
+    if not masks and box_columns:
+        mask_columns = []
+    columns = ["image_id", "category_id", "score", *box_columns, *mask_columns]
+    total = file.metadata.num_rows
+    if total < 0:
+        raise InputError(f"{source}: not a Parquet file that can be read: a negative size")
+    at = 0
+    # Arrow's own threads cost more than they save.
+    rows = MASK_BATCH if mask_columns else BATCH
+    for decoded in file.iter_batches(rows, columns=columns, use_threads=False):
+        yield _batch(decoded, box_columns, mask_columns, source, at)
+        at += decoded.num_rows
+        if progress is not None:
+            progress(at, total)
+    if at != total:
+        raise InputError(f"{source}: it has {at:,} rows, but says {total:,}")
 
 
 @dataclass(frozen=True)
@@ -142,6 +172,14 @@ class _Batch:
     score: NDArray[np.float64]
     box: NDArray[np.float64] | tuple[NDArray[np.float64], ...]
     masks: Masks | None
+    may_have_masks: bool  # there are columns of them
+    boxes_given: bool
+
+    @property
+    def report(self) -> FileReport:
+        rows = len(self.score)
+        with_masks = 0 if self.masks is None else int((self.masks.kind != NONE).sum())
+        return FileReport([], rows, with_masks, 0 if self.boxes_given else rows)
 
     def add_to(self, collector: _native.Collector, source: str) -> Iterator[Problem]:
         """Adds the rows; what is wrong with them."""
@@ -168,18 +206,17 @@ def _batch(
     masks = _masks(decoded, mask_columns, source, at) if mask_columns else None
     if masks is not None and not masks.kind.any():
         masks = None
+    box: NDArray[np.float64] | tuple[NDArray[np.float64], ...]
     if box_columns == ["bbox"]:
-        return _Batch(
-            at, image, category, score, _listed_boxes(decoded.column("bbox"), source, at), masks
-        )
-    if box_columns:
-        sides = tuple(_reals(decoded, name, source, at) for name in box_columns)
-        return _Batch(at, image, category, score, sides, masks)
-    missing = np.arange(len(score)) if masks is None else np.flatnonzero(masks.kind == NONE)
-    if len(missing):
-        raise InputError(f"{source}, row {at + missing[0]:,}: there is neither bbox nor mask")
-    box = np.zeros((0, 4)) if masks is None else masks_to_boxes(masks)
-    return _Batch(at, image, category, score, box, masks)
+        box = _listed_boxes(decoded.column("bbox"), source, at)
+    elif box_columns:
+        box = tuple(_reals(decoded, name, source, at) for name in box_columns)
+    else:
+        missing = np.arange(len(score)) if masks is None else np.flatnonzero(masks.kind == NONE)
+        if len(missing):
+            raise InputError(f"{source}, row {at + missing[0]:,}: there is neither bbox nor mask")
+        box = np.zeros((0, 4)) if masks is None else masks_to_boxes(masks)
+    return _Batch(at, image, category, score, box, masks, bool(mask_columns), bool(box_columns))
 
 
 def _columns(names: set[str], source: str) -> tuple[list[str], list[str]]:
@@ -274,23 +311,26 @@ def _masks(batch: Any, columns: list[str], source: str, at: int) -> Masks:
     return masks
 
 
-def write_parquet(detections: Detections, path: str | os.PathLike[str]) -> None:
-    """Writes the detections, a row group at a time."""
+class LateColumnsError(InputError):
+    """Rows have boxes or masks for which a file begun without them has no columns."""
+
+
+def write_parquet(tables: Iterable[Detections], path: str | os.PathLike[str]) -> None:
+    """Writes tables one after the other, a row group at a time. Boxes and masks are written where
+    the first table with rows has them; raises `LateColumnsError` where only a later one does."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    tables = iter(tables)
+    first = next((table for table in tables if len(table)), None)
+    boxes = first is None or first.boxes_given
+    masks = first is not None and first.masks is not None
     fields = [("image_id", pa.int64()), ("category_id", pa.int64()), ("score", pa.float64())]
-    if detections.boxes_given:
+    if boxes:
         fields += [(name, pa.float64()) for name in _BOX]
-    masks = detections.masks
-    if masks is not None:
-        # Offsets of 32 bits hold 2 GiB of masks in a row group.
-        longest = np.diff(masks.offsets[::ROW_GROUP], append=masks.offsets[-1]).max(initial=0)
-        binary, offset = (
-            (pa.binary(), np.int32) if longest < 2**31 else (pa.large_binary(), np.int64)
-        )
+    if masks:
         fields += [
-            ("mask", binary),
+            ("mask", pa.large_binary()),  # a table may have more of them than 32 bits can count
             ("mask_kind", pa.uint8()),
             ("mask_height", pa.int32()),
             ("mask_width", pa.int32()),
@@ -306,30 +346,61 @@ def write_parquet(detections: Detections, path: str | os.PathLike[str]) -> None:
             write_statistics=False,
         ) as writer,
     ):
-        for begin in range(0, len(detections), ROW_GROUP):
-            rows = slice(begin, min(begin + ROW_GROUP, len(detections)))
-            columns: list[Any] = [
-                detections.image_ids[detections.image[rows]],
-                detections.category_ids[detections.category[rows]],
-                detections.score[rows],
-            ]
-            if detections.boxes_given:
-                columns += [np.ascontiguousarray(detections.box[rows, k]) for k in range(4)]
-            if masks is not None:
-                offsets = masks.offsets[begin : rows.stop + 1]
-                data = masks.data[offsets[0] : offsets[-1]]
-                columns += [
-                    pa.Array.from_buffers(
-                        binary,
-                        rows.stop - begin,
-                        [
-                            None,
-                            pa.py_buffer((offsets - offsets[0]).astype(offset)),
-                            pa.py_buffer(np.ascontiguousarray(data)),
-                        ],
-                    ),
-                    masks.kind[rows],
-                    masks.height[rows],
-                    masks.width[rows],
-                ]
-            writer.write_batch(pa.record_batch(columns, schema=schema))
+        for group in _row_groups([] if first is None else chain([first], tables), schema):
+            writer.write_table(group)
+
+
+def _row_groups(tables: Iterable[Detections], schema: Any) -> Iterator[Any]:
+    """The rows of all tables as Arrow tables, each of a row group."""
+    import pyarrow as pa
+
+    parts: list[Any] = []
+    rows = size = 0
+    for table in tables:
+        begin = 0
+        while begin < len(table):
+            end = min(len(table), begin + ROW_GROUP - rows)
+            parts.append(_record_batch(table, begin, end, schema))
+            rows += end - begin
+            size += parts[-1].nbytes
+            begin = end
+            if rows == ROW_GROUP or size >= GROUP_BYTES:
+                yield pa.Table.from_batches(parts)
+                parts, rows, size = [], 0, 0
+    if parts:
+        yield pa.Table.from_batches(parts)
+
+
+def _record_batch(table: Detections, begin: int, end: int, schema: Any) -> Any:
+    """Rows `begin` to `end` of a table, with the columns of the schema."""
+    import pyarrow as pa
+
+    masks = table.masks
+    for what, late in (
+        ("boxes", table.boxes_given and "x" not in schema.names),
+        ("masks", masks is not None and masks.kind.any() and "mask" not in schema.names),
+    ):
+        if late:
+            raise LateColumnsError(
+                f"{table.source} has {what} in rows that follow others without, and all rows of a "
+                "Parquet file have the same columns"
+            )
+    columns: list[Any] = [
+        table.image_ids[table.image[begin:end]],
+        table.category_ids[table.category[begin:end]],
+        table.score[begin:end],
+    ]
+    if "x" in schema.names:
+        columns += [np.ascontiguousarray(table.box[begin:end, k]) for k in range(4)]
+    if "mask" in schema.names:
+        masks = no_masks(len(table)) if masks is None else masks
+        offsets = masks.offsets[begin : end + 1]
+        data = np.ascontiguousarray(masks.data[offsets[0] : offsets[-1]])
+        buffers = [None, pa.py_buffer(offsets - offsets[0]), pa.py_buffer(data)]
+        columns += [
+            pa.Array.from_buffers(pa.large_binary(), end - begin, buffers),
+            masks.kind[begin:end],
+            masks.height[begin:end],
+            masks.width[begin:end],
+        ]
+    return pa.record_batch(columns, schema=schema)
