@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from functools import partial
 
 from lvdet.calibrate.calibrator import Calibrator
-from lvdet.read.detections import require_ending, write_tables
+from lvdet.read.convert import convert
 from lvdet.read.files import Progress
-from lvdet.read.stream import detection_tables
-from lvdet.tables.detections import Detections
 
 
 def calibrate_file(
@@ -21,14 +19,6 @@ def calibrate_file(
     progress: Progress | None = None,
 ) -> int:
     """Writes what is read with new scores, some rows at a time; returns how many there were."""
-    require_ending(target)
-    rows = 0
-
-    def tables() -> Iterator[Detections]:
-        nonlocal rows
-        for table in detection_tables(source, threads=threads, progress=progress):
-            rows += len(table)
-            yield calibrator.transform(table, threads=threads)
-
-    write_tables(tables(), target)
-    return rows
+    change = partial(calibrator.transform, threads=threads)
+    written, _ = convert(source, target, change=change, threads=threads, progress=progress)
+    return written

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from math import isnan
 from typing import Any
 
 from lvdet.calibrate.reliability import CalibrationErrors, Reliability, reliability
@@ -19,13 +20,7 @@ from lvdet.metrics.summary import defined
 from lvdet.metrics.table_text import Cell, Layout, percent, text
 from lvdet.metrics.warnings import reading_warnings
 
-_HEADS = {
-    "expected": "ECE",
-    "maximum": "MCE",
-    "adaptive": "adaptive",
-    "brier": "Brier",
-    "log_loss": "log loss",
-}
+_HEAD = ("", "detections", "ECE", "MCE", "adaptive", "Brier", "log loss")
 _GROUPS = {"r": "rare", "c": "common", "f": "frequent"}
 
 
@@ -68,9 +63,13 @@ class Measurement:
         lines = {"all": self.errors.overall} | {
             _GROUPS[name]: errors for name, errors in self.errors.by_frequency.items()
         }
-        head = ["", "detections", *_HEADS.values()]
         return [
-            Layout("", "Calibration errors, in percent", head, [_line(*it) for it in lines.items()])
+            Layout(
+                "",
+                "Calibration errors: ECE, MCE and adaptive in percent",
+                list(_HEAD),
+                [_line(*it) for it in lines.items()],
+            )
         ]
 
     def __str__(self) -> str:
@@ -104,5 +103,11 @@ def measure_calibration(
 
 
 def _line(name: str, errors: CalibrationErrors) -> list[Cell]:
-    values = asdict(errors)
-    return [Cell(name), Cell(f"{errors.count:,}"), *(Cell(percent(values[key])) for key in _HEADS)]
+    gaps = (errors.expected, errors.maximum, errors.adaptive)
+    losses = (errors.brier, errors.log_loss)
+    return [
+        Cell(name),
+        Cell(f"{errors.count:,}"),
+        *(Cell(percent(value)) for value in gaps),
+        *(Cell("–" if isnan(value) else f"{value:.4f}") for value in losses),
+    ]

@@ -92,7 +92,7 @@ def fit(
     dets_per_class: DetsPerClass = 10_000,
     threads: Threads = None,
 ) -> None:
-    """Fit a calibrator to annotations and results, best of the training set."""
+    """Learn a calibrator from annotations and results."""
     from lvdet.calibrate.calibrator import Calibrator
 
     require_target(output, (".json",))
@@ -126,7 +126,7 @@ def apply(
     ],
     threads: Threads = None,
 ) -> None:
-    """Write results with calibrated scores, row by row, in little memory."""
+    """Write results with calibrated scores."""
     from lvdet.calibrate.apply import calibrate_file
     from lvdet.calibrate.calibrator import Calibrator
 
@@ -178,7 +178,7 @@ def compare(
     dets_per_class: DetsPerClass = 10_000,
     threads: Threads = None,
 ) -> None:
-    """The paper's calibration table: AP-Pool without calibration, and with each method."""
+    """The paper's calibration table, on your detector."""
     from lvdet.calibrate.comparison import SHOWN, compare_calibration
 
     for path in output or []:
@@ -221,7 +221,7 @@ def measure(
     dets_per_class: DetsPerClass = 10_000,
     threads: Threads = None,
 ) -> None:
-    """How far scores are from the share of detections that are right."""
+    """Measure how calibrated scores are."""
     from lvdet.calibrate.measure import measure_calibration
 
     require_target(output, (".json",))

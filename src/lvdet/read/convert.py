@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
 from lvdet.read.detections import named_files, read_counted, require_ending, write_tables
@@ -19,18 +19,26 @@ def convert(
     *,
     per_class: int | None = None,
     masks: bool = True,
+    change: Callable[[Detections], Detections] | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> tuple[int, int]:
     """Writes what `read_detections` reads; returns how many rows were written, and of how many.
 
     With masks=False only boxes are written, made from the masks where there are no others. Where
-    all rows are written, they are written while others are read.
+    all rows are written, they are written while others are read. `change` is applied to each
+    table before it is written.
     """
     require_ending(target)
+
+    def changed(table: Detections) -> Detections:
+        table = table if masks else replace(table, masks=None, boxes_given=True)
+        return table if change is None else change(table)
+
     if per_class is None:
         try:
-            written = write_tables(_streamed(source, masks, threads, progress), target)
+            tables = detection_tables(source, masks=masks, threads=threads, progress=progress)
+            written = write_tables(map(changed, tables), target)
             return written, written
         except LateColumnsError:  # the table of all rows knows from the beginning
             if not _can_be_read_again(source):
@@ -38,22 +46,8 @@ def convert(
     detections, found = read_counted(
         source, masks=masks, per_class=per_class, threads=threads, progress=progress
     )
-    written = write_tables([detections if masks else _boxes(detections)], target)
+    written = write_tables([changed(detections)], target)
     return written, found
-
-
-def _streamed(
-    source: str | os.PathLike[str] | list[str | os.PathLike[str]],
-    masks: bool,
-    threads: int | None,
-    progress: Progress | None,
-) -> Iterator[Detections]:
-    tables = detection_tables(source, masks=masks, threads=threads, progress=progress)
-    return tables if masks else map(_boxes, tables)
-
-
-def _boxes(table: Detections) -> Detections:
-    return replace(table, masks=None, boxes_given=True)
 
 
 def _can_be_read_again(source: object) -> bool:
