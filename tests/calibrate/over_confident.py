@@ -23,7 +23,7 @@ class Detector:
     overconfidence: float = 2.0
     images: int = 2000
     training_images: int = 5000
-    classes: int = 300
+    classes: int = 600
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -15,6 +16,8 @@ Examples:
   lvdet demo
   lvdet demo somewhere --images 2000
 """
+#: Training images for each image, and the methods that are fitted on them.
+TRAINING, METHODS = 10, ("beta", "platt", "hierarchical")
 
 
 def run(
@@ -25,13 +28,14 @@ def run(
     classes: Annotated[int, typer.Option(help="How many classes.")] = 1203,
     seed: Annotated[int, typer.Option(help="Another seed, another set.")] = 0,
 ) -> None:
-    """Make a long-tail set and a simulated detector's results, evaluate them, and show what the
-    limit an image does."""
+    """Make a long-tail set and a simulated detector's results, evaluate them, show what the limit
+    an image does, and calibrate them."""
+    from lvdet.calibrate.comparison import compare_calibration
     from lvdet.metrics.protocols import evaluate
     from lvdet.metrics.sweep import sweep
     from lvdet.read.annotations import write_ground_truth
     from lvdet.read.detections import write_detections
-    from lvdet.synth.simulate import simulate
+    from lvdet.synth.simulate import Settings, simulate, simulate_training
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -41,10 +45,19 @@ def run(
         raise OutputError(f"{folder}: cannot be made: {error.strerror}") from None
     gt_path, dt_path = folder / "annotations.json", folder / "results.json"
     print(f"simulating a detector on {images:,} images of {classes:,} classes")
-    gt, dt = simulate(images=images, classes=classes, dets_per_image=None, bias=1.0, seed=seed)
+    settings = Settings(images, classes, dets_per_image=None, bias=1.0, class_bias=0.7, seed=seed)
+    gt, dt = simulate(**asdict(settings))
     write_ground_truth(gt, gt_path)
     write_detections(dt, dt_path)
-    print(f"wrote {gt_path} ({len(gt):,} objects) and {dt_path} ({len(dt):,} detections)\n")
+    print(f"wrote {gt_path} ({len(gt):,} objects) and {dt_path} ({len(dt):,} detections)")
+    train_gt_path, train_dt_path = folder / "train.json", folder / "train_results.json"
+    # Of the images it was trained on only detections that count, and over-confident ones.
+    gt, dt = simulate_training(
+        replace(settings, candidates_per_image=1), TRAINING * images, overconfidence=2.0
+    )
+    write_ground_truth(gt, train_gt_path)
+    write_detections(dt, train_dt_path)
+    print(f"wrote {train_gt_path} and {train_dt_path} of {TRAINING * images:,} images\n")
     print(f"$ lvdet evaluate {gt_path} {dt_path}")
     result = evaluate(gt_path, dt_path)
     write_json(result.to_dict(), folder / "scores.json")
@@ -53,6 +66,15 @@ def run(
     swept = sweep(gt_path, dt_path, paper=["image-limit", "subsets"])
     write_json(swept.to_dict(), folder / "sweep.json")
     print_tables(swept.title(), swept.layouts())
-    for text in dict.fromkeys([*result.warnings, *swept.warnings]):
+    print(
+        f"\n$ lvdet calibrate compare {gt_path} {dt_path} --train {train_gt_path} {train_dt_path} "
+        f"--methods {','.join(METHODS)} --no-oracle"
+    )
+    table = compare_calibration(
+        gt_path, dt_path, train=(train_gt_path, train_dt_path), methods=METHODS, oracle=False
+    )
+    write_json(table.to_dict(), folder / "calibration.json")
+    print_tables(table.title(), table.layouts())
+    for text in dict.fromkeys([*result.warnings, *swept.warnings, *table.warnings]):
         warn(text)
     print(f"\nnext: lvdet audit {gt_path} {dt_path}")
