@@ -38,6 +38,8 @@ def fit_logistic(
     The first `rising` weights are held at 0 or more: the one that would fall below is left out,
     which is the constrained optimum where only one would; of two, the better way is taken.
     """
+    if not len(start):
+        return start  # all are held at 0
     free = _minimum(features, right, start, prior)
     falling = np.flatnonzero(free.weights[:rising] < 0)
     if not len(falling):
