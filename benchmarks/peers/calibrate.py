@@ -28,6 +28,7 @@ class Classes:
     score: np.ndarray
     right: np.ndarray
     every: int
+    threads: int = 0  # of torch; 0 leaves them as they are
     seconds: dict[str, float] = field(default_factory=dict)
     chances: dict[str, np.ndarray] = field(default_factory=dict)
 
@@ -44,11 +45,12 @@ def main(tool: str, run: Callable[[Classes], None]) -> None:
     parser.add_argument("classes", metavar="CLASSES", help=".npz of score and right, [C, N] each")
     parser.add_argument("out", metavar="OUT", help=".npz for the chances")
     parser.add_argument("--every", type=int, default=60, help="of which classes")
+    parser.add_argument("--threads", type=int, default=0, help="of torch; 0: its own choice")
     arguments = parser.parse_args()
     stdout = divert_stdout()
     library = importlib.import_module(tool)
     with np.load(arguments.classes) as file:
-        classes = Classes(file["score"], file["right"], arguments.every)
+        classes = Classes(file["score"], file["right"], arguments.every, arguments.threads)
     run(classes)
     np.savez(arguments.out, **classes.chances)
     with os.fdopen(stdout, "w") as out:

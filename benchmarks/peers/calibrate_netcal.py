@@ -8,9 +8,12 @@ from calibrate import Classes, main
 
 
 def run(classes: Classes) -> None:
+    import torch
     from netcal.binning import BBQ, HistogramBinning, IsotonicRegression
     from netcal.scaling import BetaCalibration, LogisticCalibration
 
+    if classes.threads:
+        torch.set_num_threads(classes.threads)
     models = {
         "histogram": (lambda: HistogramBinning(20), {}),
         "bbq": (lambda: BBQ(score_function="AIC"), {}),
