@@ -22,7 +22,7 @@ _STEPS = 200
 _ENOUGH = 0.1
 #: Directions of less curvature than this, beside that of the features themselves, are flat: the
 #: data says nothing there (equal scores, two scores for three weights), and weights stay put.
-_FLAT = 1e-13
+_FLAT = 1e-14
 #: A spread this small beside the mean is rounding: all scores are equal.
 _LEVEL = 1e-12
 
