@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-long bench lint format stub clean
+.PHONY: demo test test-long bench bench-calibration lint format stub clean
 
 demo: $(VENV)/.installed
 	$(BIN)/lvdet demo demo
@@ -16,6 +16,9 @@ test-long: $(VENV)/.tested-with
 
 bench: $(VENV)/.installed benchmarks/.venv/.installed
 	$(BIN)/python benchmarks/run.py $(BENCH_ARGS)
+
+bench-calibration: $(VENV)/.installed benchmarks/.venv/.installed
+	$(BIN)/python benchmarks/calibration.py $(BENCH_ARGS)
 
 lint: $(VENV)/.tested-with
 	$(BIN)/ruff check .

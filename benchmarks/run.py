@@ -122,11 +122,11 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--tools", type=_list_of(list(RUNNERS)), help=", ".join(RUNNERS))
     parser.add_argument("--all", action="store_true", help="run the slow tools everywhere")
     parser.add_argument("--small", action="store_true", help="a tenth of the images")
-    parser.add_argument("--rounds", type=_positive, default=5, help="of lvdet and hotcoco")
-    parser.add_argument("--slow-rounds", type=_positive, default=1, help="of the other tools")
+    parser.add_argument("--rounds", type=positive, default=5, help="of lvdet and hotcoco")
+    parser.add_argument("--slow-rounds", type=positive, default=1, help="of the other tools")
     parser.add_argument("--time-limit", type=float, default=1800, help="seconds a run")
     parser.add_argument(
-        "--memory-limit-gib", type=float, default=_memory_gib() * MEMORY_SHARE, help="of a run"
+        "--memory-limit-gib", type=float, default=memory_gib() * MEMORY_SHARE, help="of a run"
     )
     parser.add_argument("--cache", type=Path, default=HERE / ".cache", help="where the files are")
     parser.add_argument(
@@ -149,14 +149,14 @@ def _list_of(known: Sequence[str]) -> Callable[[str], list[str]]:
     return parse
 
 
-def _positive(text: str) -> int:
+def positive(text: str) -> int:
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"expected 1 or more, got {number}")
     return number
 
 
-def _memory_gib() -> float:
+def memory_gib() -> float:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (1 << 30)
 
 
@@ -216,7 +216,7 @@ def _record(
             "system": platform.platform(),
             "processor": _processor(),
             "cpus": os.cpu_count(),
-            "memory_gib": round(_memory_gib(), 1),
+            "memory_gib": round(memory_gib(), 1),
             "python": platform.python_version(),
             "load_at_end": os.getloadavg(),
         },

@@ -63,11 +63,11 @@ def main(tool: str, module: str, run: Runner) -> None:
     `run` returns metrics by name, as fractions; what it leaves out is not compared.
     """
     arguments = _parser(tool).parse_args()
-    stdout = _divert_stdout()
+    stdout = divert_stdout()
     job = Job(arguments.gt, arguments.dt, arguments.iou, arguments.format, arguments.do)
     with job.phase("import"):
         library = importlib.import_module(module)
-    line: dict[str, Any] = {"tool": tool, "version": _version(tool, library)}
+    line: dict[str, Any] = {"tool": tool, "version": version_of(tool, library)}
     if not arguments.version:
         metrics = run(job)
         line["metrics"] = {name: defined(metrics[name]) for name in METRICS if name in metrics}
@@ -91,7 +91,7 @@ def _parser(tool: str) -> argparse.ArgumentParser:
     return parser
 
 
-def _divert_stdout() -> int:
+def divert_stdout() -> int:
     """Send file descriptor 1 to stderr; native code prints there too. Returns the real one."""
     sys.stdout.flush()
     real = os.dup(1)
@@ -99,7 +99,7 @@ def _divert_stdout() -> int:
     return real
 
 
-def _version(tool: str, library: object) -> str:
+def version_of(tool: str, library: object) -> str:
     if hasattr(library, "__version__"):
         return str(library.__version__)
     from importlib.metadata import version  # Slow to import: only for a tool that needs it.
