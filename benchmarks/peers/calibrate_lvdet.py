@@ -1,42 +1,30 @@
-"""lvdet: each method fitted and applied, class by class, on all CPUs."""
+"""lvdet: each method fitted to all classes and applied to them, on all CPUs."""
 
 from __future__ import annotations
-
-import os
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import numpy as np
 
 from calibrate import Classes, main
 
 
-def calibrate_all(fit: Any, classes: Classes) -> np.ndarray:
-    """[C, N] new scores of every class."""
-    from lvdet.calibrate.order import calibrated
-
-    def one(row: int) -> np.ndarray:
-        score = classes.score[row].astype(np.float64)
-        return calibrated(fit(score, classes.right[row]), score)
-
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return np.stack(list(pool.map(one, range(len(classes.score)))))
-
-
 def run(classes: Classes) -> None:
-    from lvdet.calibrate import bbq, beta, histogram, isotonic, platt
+    from lvdet.calibrate.fitting import Recipe, fit_classes
+    from lvdet.calibrate.samples import Samples
+    from lvdet.tables.categories import Categories
 
-    fits = {
-        "histogram": histogram.fit,
-        "bbq": bbq.fit_aic,
-        "beta": beta.fit,
-        "isotonic": isotonic.fit,
-        "platt": platt.fit,
-    }
-    for name, fit in fits.items():
+    count, detections = classes.score.shape
+    samples = Samples(
+        classes.score.astype(np.float64).reshape(-1),
+        classes.right.reshape(-1),
+        np.arange(count * detections, dtype=np.int32),
+        np.arange(count + 1, dtype=np.int64) * detections,
+        Categories(np.arange(count), ("",) * count, np.full(count, "", dtype="U1")),
+    )
+    for name in ("histogram", "bbq", "beta", "isotonic", "platt"):
         with classes.timed(name):
-            new = calibrate_all(fit, classes)
-        classes.chances[name] = new[:: classes.every]
+            fitted = fit_classes(samples, Recipe.of(name))
+            new = fitted.new_scores(samples.category, samples.score)
+        classes.chances[name] = new.reshape(count, detections)[:: classes.every]
 
 
 if __name__ == "__main__":

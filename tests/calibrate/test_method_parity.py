@@ -31,7 +31,7 @@ from oracles.calibration_references import (
 
 TOLERANCE = 1e-6
 #: What is asked of the mean log loss, and of the conditions of an optimum.
-LOSS_TOLERANCE = 1e-9
+LOSS_TOLERANCE = 1e-8
 #: How far netcal's own regressions, stopped early, are from the optimum they look for.
 NETCAL_TOLERANCE = 0.02
 

@@ -19,15 +19,17 @@ from lvdet.calibrate.maps import Floats
 from lvdet.read.files import Progress
 from lvdet.threads import thread_count
 
-#: Slope of the mean log losses, in scaled features, at which a fit is done.
+#: Slope of the log losses, in scaled features and by evidence, at which a fit is done.
 _TOLERANCE = 1e-9
 #: Weight of the pull toward the beginning: next to nothing, but where the data says nothing
 #: (equal scores, only right ones) it makes the fit one and finite.
-_PULL = 1e-12
+_PULL = 1e-14
 #: A spread of features this small beside their size is rounding.
 _LEVEL = 1e-12
+#: Newton steps after the optimiser, at most, and the slope at which there is no need for another.
+_LAST_STEPS, _FLAT = 5, 1e-13
 #: Classes and rows that are worked on together: few enough for the cache.
-_CLASSES, _ROWS = 32, 1 << 15
+_CLASSES, _ROWS = 32, 1 << 13
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,9 +102,9 @@ def likelihoods(
 
     def look_at(classes: NDArray[np.int64]) -> None:
         some = _Classes.of(data, classes, weights[classes])
-        rows = some.rows[:, None]
-        slope[classes] = some.losses(weights[classes])[1] * rows
-        curvature[classes] = some.curvature() * rows[..., None]
+        evidence = some.evidence[:, None]
+        slope[classes] = some.losses(weights[classes])[1] * evidence
+        curvature[classes] = some.curvature() * evidence[..., None]
 
     _for_all(data.offsets, look_at, threads)
     return slope, curvature
@@ -135,11 +137,12 @@ def _blocks(offsets: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
 
 @dataclass(eq=False)
 class _Classes:
-    """Some classes, each with a row at least, and their mean log losses.
+    """Some classes, each with a row at least, and their log losses.
 
     features: [P, n], of right rows with the sign turned: odds are then those of the wrong answer,
               and sums of what is lost keep their digits where odds are huge
     first:    [c] where the rows of each begin; rows: [c] how many
+    right:    [c] how many are right
     varied:   how many features vary; where there is one more, it is the constant 1
     scale:    [c, P, P] times the features as given are these
     start:    [c, P] weights toward which there is a little pull
@@ -148,6 +151,7 @@ class _Classes:
     features: Floats
     first: NDArray[np.int64]
     rows: NDArray[np.int64]
+    right: NDArray[np.int64]
     varied: int
     scale: Floats
     start: Floats
@@ -164,7 +168,8 @@ class _Classes:
         np.negative(features, out=features, where=data.right[every])
         one = np.tile(np.eye(len(features)), (len(rows), 1, 1))
         first = np.cumsum(rows) - rows
-        return _Classes(features, first, rows, data.varied, one, start, prior)
+        right = np.add.reduceat(data.right[every], first, dtype=np.int64)
+        return _Classes(features, first, rows, right, data.varied, one, start, prior)
 
     def scaled(self) -> _Classes:
         """The same with features of mean 0, where there is a constant to take that up, and of
@@ -194,6 +199,13 @@ class _Classes:
         )
 
     @property
+    def evidence(self) -> NDArray[np.int64]:
+        """[c] right or wrong rows, whichever are fewer: what losses are divided by, so that one
+        tolerance does for classes in which few are right and for those in which half are."""
+        fewer: NDArray[np.int64] = np.minimum(self.right, self.rows - self.right)
+        return np.maximum(fewer, 1)
+
+    @property
     def constant(self) -> bool:
         """The last feature is the constant 1."""
         return self.varied < len(self.features)
@@ -210,6 +222,7 @@ class _Classes:
             self.features[:, taken],
             first,
             rows,
+            self.right[classes],
             self.varied,
             self.scale[classes],
             self.start[classes],
@@ -221,12 +234,15 @@ class _Classes:
         total: Floats = np.add.reduceat(values, self.first)
         return total
 
+    def _spread_out(self, values: Floats) -> Floats:
+        """A value of each class for each of its rows."""
+        return values if len(values) == 1 else np.repeat(values, self.rows)
+
     def losses(self, weights: Floats) -> tuple[Floats, Floats]:
-        """[c] the mean log loss of each class, and [c, P] its slope."""
-        odds = sum(
-            np.repeat(weights[:, place], self.rows) * feature
-            for place, feature in enumerate(self.features)
-        )
+        """[c] the log loss of each class by its evidence, and [c, P] its slope."""
+        odds = self.features[0] * self._spread_out(weights[:, 0])
+        for feature, weight in zip(self.features[1:], weights[:, 1:].T, strict=True):
+            odds += feature * self._spread_out(weight)
         # Of the two sides the one that cannot overflow; np.exp is far faster than expit.
         small = np.exp(-np.abs(odds))
         part = 1 / (1 + small)
@@ -240,8 +256,8 @@ class _Classes:
             loss, slope = loss + (away * pull).sum(axis=1) / 2, slope + pull
         away = weights - self.start
         return (
-            loss / self.rows + _PULL * (away * away).sum(axis=1) / 2,
-            slope / self.rows[:, None] + _PULL * away,
+            loss / self.evidence + _PULL * (away * away).sum(axis=1) / 2,
+            slope / self.evidence[:, None] + _PULL * away,
         )
 
     def curvature(self) -> Floats:
@@ -255,7 +271,7 @@ class _Classes:
                 matrix[:, other, place] = matrix[:, place, other]
         if self.prior is not None:
             matrix += self.prior.precision
-        result: Floats = matrix / self.rows[:, None, None] + _PULL * np.eye(size)
+        result: Floats = matrix / self.evidence[:, None, None] + _PULL * np.eye(size)
         return result
 
     def rising_minimum(self, held: NDArray[np.bool_] | None = None) -> Floats:
@@ -286,6 +302,9 @@ class _Classes:
         free = ~held
         both = free[:, :, None] & free[:, None, :]
 
+        def derived() -> Floats:
+            return np.where(both, self.curvature(), 0.0) + held[:, :, None] * np.eye(size)
+
         def total(flat: Floats) -> tuple[float, Floats]:
             losses, slope = self.losses(flat.reshape(count, size))
             return float(losses.sum()), np.where(free, slope, 0.0).reshape(-1)
@@ -293,9 +312,8 @@ class _Classes:
         def curvature(flat: Floats) -> Floats:
             matrix = np.zeros((count, size, count, size))
             each = np.arange(count)
-            matrix[each, :, each, :] = np.where(both, self.curvature(), 0.0)
+            matrix[each, :, each, :] = derived()
             whole: Floats = matrix.reshape(count * size, count * size)
-            whole[np.diag_indices_from(whole)] += held.reshape(-1)
             return whole
 
         found = minimize(
@@ -311,6 +329,15 @@ class _Classes:
             },
         )
         weights: Floats = found.x.reshape(count, size)
+        # It stops where float64 hardly sees the loss fall; the slope says more.
+        slope = np.where(free, self.losses(weights)[1], 0.0)
+        for _ in range(_LAST_STEPS):
+            further = weights - np.linalg.solve(derived(), slope[..., None])[..., 0]
+            left = np.where(free, self.losses(further)[1], 0.0)
+            nearer = (np.abs(left).max(axis=1) < np.abs(slope).max(axis=1))[:, None]
+            weights, slope = np.where(nearer, further, weights), np.where(nearer, left, slope)
+            if np.abs(slope).max() < _FLAT:
+                break
         return weights
 
     def _begin(self, held: NDArray[np.bool_]) -> Floats:
@@ -319,8 +346,7 @@ class _Classes:
         start = np.where(held, 0.0, self.start)
         level = np.zeros_like(start)
         if self.constant:
-            right = self.sums((self.features[-1] < 0).astype(np.float64))
-            level[:, -1] = np.log((right + 0.5) / (self.rows - right + 0.5))
+            level[:, -1] = np.log((self.right + 0.5) / (self.rows - self.right + 0.5))
         nearer = self.losses(start)[0] <= self.losses(level)[0]
         return np.where(nearer[:, None], start, level)
 
