@@ -129,4 +129,4 @@ def _groups(categories: Categories, grouping: str) -> NDArray[np.int32]:
 
 def _require(name: str, value: object, known: tuple[str, ...]) -> None:
     if value not in known:
-        raise InputError(f"{name} is {value!r}, expected one of {', '.join(known)}")
+        raise InputError(f"{name} is {value!r:.60}, expected one of {', '.join(known)}")
