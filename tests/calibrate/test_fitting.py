@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -213,6 +214,20 @@ def test_hierarchical_has_a_chance_for_every_class(parts: list[Rows], frequency:
         assert np.isfinite(new).all()
         assert ((new >= 0) & (new <= 1)).all()
         assert (np.diff(new) > 0).all()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_no_classes_at_all(method: str) -> None:
+    none = samples_of_classes([NOBODY], "-")
+    none = replace(
+        none,
+        offsets=none.offsets[:1],
+        categories=lvdet.Categories(none.categories.ids[:0], (), none.categories.frequency[:0]),
+    )
+    fitted = fit_classes(none, Recipe.of(method))
+    assert fitted.maps == ()
+    assert len(fitted.of_class) == 0
+    assert len(fitted.new_scores(np.zeros(0, dtype=np.int32), np.zeros(0))) == 0
 
 
 # Recipes

@@ -86,6 +86,8 @@ def fit_classes(
     progress: Progress | None = None,
 ) -> Fitted:
     """The map of every class."""
+    if not len(samples.categories):
+        return Fitted((), np.zeros(0, dtype=np.int64))
     if recipe.method == HIERARCHICAL:
         own = fit_hierarchical(samples, threads=threads, progress=progress)
         return Fitted(tuple(own), np.arange(len(own)))
