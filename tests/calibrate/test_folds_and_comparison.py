@@ -237,6 +237,25 @@ def test_folds_are_evaluations_of_each_part_by_a_fit_to_the_others(
     assert_equal(row.fixed, mean_over_parts(fixed), f"{method}, AP-Fixed")
 
 
+def test_folds_of_one_image_each() -> None:
+    """Most classes are undefined in most parts: those are left out, and parts of 0 are not."""
+    settings = replace(
+        SETTINGS, images=12, classes=10, candidates_per_image=1, localisation=0.3, seed=9
+    )
+    tables = lvdet.simulate(**asdict(settings))
+    table = lvdet.compare_calibration(*tables, folds=12, methods=["platt"], oracle=False)
+    part = divided(12, 12)
+    parts = []
+    for number in range(12):
+        gt, dt = of_images(tables, part == number)
+        calibrator = lvdet.Calibrator("platt").fit(*of_images(tables, part != number))
+        parts.append(lvdet.evaluate(gt, calibrator.transform(dt))["pool"].metrics)
+    rare = [one["APr"] for one in parts]
+    assert any(math.isnan(value) for value in rare)
+    assert 0.0 in rare
+    assert_equal(block_rows(table, "folds")["platt"].pool, mean_over_parts(parts), "platt")
+
+
 def test_folds_uncalibrated(compared: CalibrationTable, tables: Tables) -> None:
     part = divided(len(tables[0].images), FOLDS)
     evaluations = [lvdet.evaluate(*of_images(tables, part == number)) for number in range(FOLDS)]
