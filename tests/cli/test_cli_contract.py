@@ -13,7 +13,9 @@ import lvdet
 from cli.run_lvdet import COMMAND, lvdet_call, lvdet_command
 from cli.small_set import pair, save
 
-VERBS = ["evaluate", "sweep", "audit", "rerank", "check", "convert", "demo"]
+VERBS = ["evaluate", "sweep", "audit", "rerank", "check", "convert", "demo", "calibrate"]
+#: The commands of `lvdet calibrate`.
+CALIBRATE = ["fit", "apply", "compare", "measure"]
 
 
 def test_help() -> None:
@@ -28,14 +30,23 @@ def test_no_arguments_are_a_question() -> None:
     assert lvdet_command().good().out == lvdet_command("--help").out
 
 
-@pytest.mark.parametrize("verb", VERBS)
+def test_a_group_of_commands_lists_them() -> None:
+    done = lvdet_command("calibrate", "--help").good()
+    for command in CALIBRATE:
+        assert f"  {command} " in done.out
+        assert f"  lvdet calibrate {command} " in done.out.split("Examples:")[1]
+    assert done.err == ""
+    assert lvdet_command("calibrate").good() == done
+
+
+@pytest.mark.parametrize("verb", [*VERBS, *(f"calibrate {command}" for command in CALIBRATE)])
 def test_help_of_a_verb_has_examples(verb: str) -> None:
-    done = lvdet_command(verb, "--help").good()
+    done = lvdet_command(*verb.split(), "--help").good()
     examples = done.out.split("Examples:")[1].splitlines()
     shown = [line.strip() for line in examples if line.strip()]
     assert shown
     assert all(line.startswith(f"lvdet {verb}") for line in shown)
-    assert "--output" in done.out or verb == "demo"
+    assert "--output" in done.out or verb in ("demo", "calibrate")
 
 
 def test_version() -> None:
@@ -72,6 +83,20 @@ def test_as_a_module() -> None:
         (["convert", "dt.json", "more.json", "-o", "out.json"], "more.json"),
         (["convert", "dt.json", "-o", "out.json", "--top-k-per-class", "x"], "--top-k-per-class"),
         (["demo", "--images", "x"], "--images"),
+        (["calibrate", "frobnicate"], "frobnicate"),
+        (["calibrate", "fit"], "GT"),
+        (["calibrate", "fit", "gt.json"], "DT"),
+        (["calibrate", "fit", "gt.json", "dt.json"], "--output"),
+        (["calibrate", "fit", "gt.json", "dt.json", "-o", "c.json", "--folds", "2"], "--folds"),
+        (["calibrate", "fit", "gt.json", "dt.json", "-o", "c.json", "x.json"], "x.json"),
+        (["calibrate", "apply", "cal.json", "dt.json"], "--output"),
+        (["calibrate", "apply", "-o", "out.json"], "CAL.json"),
+        (["calibrate", "apply", "cal.json", "-o", "out.json"], "DT"),
+        (["calibrate", "compare", "gt.json"], "DT"),
+        (["calibrate", "compare", "gt.json", "dt.json", "--train", "gt.json"], "--train"),
+        (["calibrate", "compare", "gt.json", "dt.json", "--folds", "few"], "--folds"),
+        (["calibrate", "measure", "gt.json"], "DT"),
+        (["calibrate", "measure", "gt.json", "dt.json", "--iou-threshold", "x"], "--iou-threshold"),
     ],
 )
 def test_command_lines_that_make_no_sense(
@@ -104,7 +129,15 @@ def imported(*arguments: str | Path) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--help"], ["--version"], ["evaluate", "--help"], ["sweep", "--help"]]
+    "arguments",
+    [
+        ["--help"],
+        ["--version"],
+        ["evaluate", "--help"],
+        ["sweep", "--help"],
+        ["calibrate"],
+        ["calibrate", "compare", "--help"],
+    ],
 )
 def test_help_is_light(arguments: list[str]) -> None:
     loaded = imported(*arguments)

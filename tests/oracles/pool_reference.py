@@ -145,6 +145,29 @@ def evaluate_slow(
     return metrics
 
 
+def labels_slow(
+    annotations: Json,
+    results: Sequence[Json],
+    iou: str,
+    threshold: float,
+    per_class: int = 10_000,
+) -> dict[int, list[tuple[float, bool]]]:
+    """Score and right or wrong of all that AP counts at an IoU, by category id and falling score;
+    equal scores by image, in an image by rank. Each class keeps its `per_class` best first."""
+    cells = _cells(annotations, cut_per_class(results, per_class), iou, exact_lvis=False)
+    labels = {}
+    for one in sorted(_groups(annotations)[""]):
+        rows = [
+            row
+            for place in sorted(cells)
+            if place[1] == one
+            for row in _rank(cells[place], threshold, RANGES[""], exact_lvis=False)
+        ]
+        rows.sort(key=lambda row: -row.score)
+        labels[one] = [(row.score, row.right) for row in rows if not row.ignored]
+    return labels
+
+
 def _groups(annotations: Json) -> dict[str, set[int]]:
     """Category ids of all classes ("") and of each frequency."""
     groups: dict[str, set[int]] = {"": set(), "r": set(), "c": set(), "f": set()}

@@ -94,7 +94,7 @@ class Calibrator:
         pair = load_best(gt, detections, dets_per_class, iou=iou, threads=threads, watch=watch)
         matches = pair.matched(thresholds=[iou_threshold], threads=threads)
         origin = Origin(
-            pair.gt.source, pair.results.source, pair.iou, iou_threshold, dets_per_class
+            pair.gt.source, pair.results.source, pair.iou, float(iou_threshold), dets_per_class
         )
         samples = samples_of(pair, matches, iou_threshold)
         with watched(watch, f"fitting {self._recipe.method}", "classes") as progress:

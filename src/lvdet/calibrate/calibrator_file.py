@@ -22,9 +22,12 @@ from numpy.typing import NDArray
 
 from lvdet.calibrate.fitting import Fitted, Recipe
 from lvdet.calibrate.maps import Floats, Lines, LogOdds, Map, Steps
+from lvdet.calibrate.samples import require_iou_threshold
 from lvdet.errors import InputError
+from lvdet.match.match import IOU_KINDS
 from lvdet.read.files import write_whole
 from lvdet.tables.categories import FREQUENCIES, Categories
+from lvdet.tables.values import require_limit
 
 VERSION = 1
 _KEY = "lvdet_calibrator"
@@ -98,8 +101,10 @@ def _parsed(text: bytes) -> dict[str, Any]:
         content = json.loads(text, parse_constant=refuse)
     except RecursionError:
         raise InputError("it is nested too deeply") from None
-    except ValueError as error:  # no JSON, no UTF-8, or a number of thousands of digits
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"it is no JSON ({error})") from None
+    except ValueError:
+        raise InputError("it has a number of thousands of digits") from None
     if not isinstance(content, dict) or _KEY not in content:
         raise InputError(f"it has no {_KEY!r}")
     version = content[_KEY]
@@ -112,14 +117,6 @@ def _record(content: dict[str, Any]) -> Record:
     recipe = Recipe(*(_text(content, key) for key in ("method", "grouping", "missing")))
     if recipe != Recipe.of(recipe.method, recipe.grouping, recipe.missing or None):
         raise InputError("method, grouping and missing do not fit each other")
-    on = _object(content, "fitted_on")
-    origin = Origin(
-        _text(on, "ground_truth"),
-        _text(on, "detections"),
-        _text(on, "iou"),
-        float(_numbers(on, "iou_threshold", scalar=True)[0]),
-        int(_whole(on, "dets_per_class", scalar=True)[0]),
-    )
     classes = _object(content, "classes")
     ids = _whole(classes, "id")
     names, frequency = _texts(classes, "name", len(ids)), _texts(classes, "frequency", len(ids))
@@ -132,14 +129,28 @@ def _record(content: dict[str, Any]) -> Record:
     of_class = _whole(classes, "map", len(ids))
     if ((of_class < 0) | (of_class >= len(maps))).any():
         raise InputError(f"a class has a map beyond the {len(maps):,} there are")
+    detections, right = (_whole(classes, key, len(ids)) for key in ("detections", "right"))
+    if (right < 0).any() or (right > detections).any():
+        raise InputError("'right' are no counts of some of the 'detections'")
     return Record(
         recipe,
-        origin,
+        _origin(_object(content, "fitted_on")),
         Categories(ids, tuple(names), np.array(frequency, dtype="U1")),
-        _whole(classes, "detections", len(ids)),
-        _whole(classes, "right", len(ids)),
+        detections,
+        right,
         Fitted(maps, of_class),
     )
+
+
+def _origin(on: dict[str, Any]) -> Origin:
+    iou = _text(on, "iou")
+    if iou not in IOU_KINDS:
+        raise InputError(f"iou is {iou!r:.40}, expected one of {', '.join(IOU_KINDS)}")
+    threshold = float(_numbers(on, "iou_threshold", scalar=True)[0])
+    require_iou_threshold(threshold)
+    limit = int(_whole(on, "dets_per_class", scalar=True)[0])
+    require_limit(limit)
+    return Origin(_text(on, "ground_truth"), _text(on, "detections"), iou, threshold, limit)
 
 
 def _described(score_map: Map) -> dict[str, Any]:

@@ -86,6 +86,8 @@ def fit_classes(
     progress: Progress | None = None,
 ) -> Fitted:
     """The map of every class."""
+    if not len(samples.categories):
+        return Fitted((), np.zeros(0, dtype=np.int64))
     if recipe.method == HIERARCHICAL:
         own = fit_hierarchical(samples, threads=threads, progress=progress)
         return Fitted(tuple(own), np.arange(len(own)))
@@ -129,4 +131,4 @@ def _groups(categories: Categories, grouping: str) -> NDArray[np.int32]:
 
 def _require(name: str, value: object, known: tuple[str, ...]) -> None:
     if value not in known:
-        raise InputError(f"{name} is {value!r}, expected one of {', '.join(known)}")
+        raise InputError(f"{name} is {value!r:.60}, expected one of {', '.join(known)}")

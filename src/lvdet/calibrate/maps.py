@@ -32,7 +32,8 @@ class LogOdds:
         if self == KEEP:
             return score
         log, log_not = log_sides(score)
-        chance: Floats = expit(self.a * log + self.b * log_not + self.c)
+        with np.errstate(over="ignore"):  # odds beyond all floats are those of 0 or 1
+            chance: Floats = expit(self.a * log + self.b * log_not + self.c)
         return chance
 
 
@@ -59,7 +60,8 @@ class Lines:
 
     def __call__(self, score: Floats) -> Floats:
         """[N] chances of scores in [0, 1]."""
-        return np.interp(score, self.scores, self.values)
+        # Between scores below 1e-308 the slope is infinite.
+        return np.interp(score, self.scores, self.values).clip(0.0, 1.0)
 
 
 Map: TypeAlias = LogOdds | Steps | Lines

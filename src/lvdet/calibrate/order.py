@@ -25,8 +25,9 @@ def calibrated(score_map: Map, score: Floats) -> Floats:
     not fall."""
     if score_map == KEEP:
         return score
+    inside = np.clip(score, 0.0, 1.0)
     with np.errstate(divide="ignore"):
-        level = np.clip(1 + np.log2(score) / _SPAN, 0.0, 1.0)
-    chance = np.maximum(score_map(np.clip(score, 0.0, 1.0)), _LEAST)
+        level = np.clip(1 + np.log2(inside) / _SPAN, 0.0, 1.0)
+    chance = np.maximum(score_map(inside), _LEAST)
     new: Floats = chance * (1 - _ROOM * (1 - level))
     return new

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from lvdet.calibrate.maps import Floats
-from lvdet.calibrate.samples import Samples
+from lvdet.calibrate.samples import Samples, require_chances
 from lvdet.errors import InputError
 
 #: Bins of a curve, and of the errors made of it.
@@ -81,8 +81,9 @@ def reliability(samples: Samples) -> Reliability:
     )
 
 
-def calibration_errors(score: Floats, right: NDArray[np.bool_]) -> CalibrationErrors:
+def calibration_errors(score: ArrayLike, right: ArrayLike) -> CalibrationErrors:
     """The errors of scores ([N], in [0, 1]) against labels ([N])."""
+    score, right = _checked(score, right)
     if not len(score):
         nan = float("nan")
         return CalibrationErrors(0, nan, nan, nan, nan, nan)
@@ -100,7 +101,7 @@ def calibration_errors(score: Floats, right: NDArray[np.bool_]) -> CalibrationEr
 
 
 def reliability_curve(
-    score: Floats, right: NDArray[np.bool_], *, bins: int = BINS, equal: str = "width"
+    score: ArrayLike, right: ArrayLike, *, bins: int = BINS, equal: str = "width"
 ) -> ReliabilityCurve:
     """Mean score and share of right ones in bins of equal "width" or equal "count".
 
@@ -109,6 +110,7 @@ def reliability_curve(
     """
     if isinstance(bins, bool) or not isinstance(bins, int) or bins < 1:
         raise InputError(f"{bins!r} bins, expected a whole number of 1 or more")
+    score, right = _checked(score, right)
     if equal == "width":
         edges = np.linspace(0.0, 1.0, bins + 1)
         place = np.searchsorted(edges[1:-1], score, side="right")
@@ -122,6 +124,22 @@ def reliability_curve(
     edges[0] = 0.0
     place = np.searchsorted(first, np.arange(len(score)), side="right") - 1
     return _curve(edges, place, score[order], right[order])
+
+
+def _checked(score: ArrayLike, right: ArrayLike) -> tuple[Floats, NDArray[np.bool_]]:
+    """Scores and labels as arrays; raises for what is neither."""
+    scores, labels = np.asarray(score), np.asarray(right)
+    if scores.ndim != 1 or labels.ndim != 1 or len(scores) != len(labels):
+        raise InputError(
+            f"scores of shape {scores.shape} and labels of shape {labels.shape}, expected one "
+            "dimension and as many of the one as of the other"
+        )
+    if scores.dtype.kind not in "iuf":
+        raise InputError(f"scores are an array of {scores.dtype}, expected numbers")
+    if labels.dtype.kind not in "biuf" or not np.isin(labels, (0, 1)).all():
+        raise InputError("labels are not all True or False, 1 or 0")
+    require_chances(scores, lambda row: f"row {row:,}")
+    return np.clip(scores, 0.0, 1.0, dtype=np.float64), labels.astype(np.bool_)
 
 
 def _curve(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from numbers import Real
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,6 +107,7 @@ def read_samples(
 ) -> Samples:
     """Labels from the match that AP has: right is matched at the IoU; in files with federated
     lists only verified detections count; the best of each class over all images are taken."""
+    require_iou_threshold(iou_threshold)
     pair = load_best(gt, detections, dets_per_class, iou=iou, threads=threads, watch=watch)
     matches = pair.matched(thresholds=[iou_threshold], threads=threads)
     return samples_of(pair, matches, iou_threshold)
@@ -156,7 +158,7 @@ def samples_of(pair: Pair, matches: Matches, iou_threshold: float = IOU_THRESHOL
 
 def require_chances(score: Floats, named: Callable[[int], str]) -> None:
     """Refuses scores beyond 0 to 1, but for what rounding does."""
-    outside = np.flatnonzero((score < -_ROUNDING) | (score > 1 + _ROUNDING))
+    outside = np.flatnonzero(~((score >= -_ROUNDING) & (score <= 1 + _ROUNDING)))
     if len(outside):
         row = int(outside[0])
         raise InputError(
@@ -165,7 +167,7 @@ def require_chances(score: Floats, named: Callable[[int], str]) -> None:
         )
 
 
-def require_iou_threshold(value: float) -> None:
+def require_iou_threshold(value: object) -> None:
     """Refuses what is no IoU."""
-    if not 0 < value <= 1:
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) <= 1:
         raise InputError(f"an IoU threshold of {value!r}, expected a number above 0, at most 1")

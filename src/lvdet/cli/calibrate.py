@@ -64,10 +64,15 @@ DetsPerClass: TypeAlias = Annotated[
 
 app = typer.Typer(
     help="Turn scores into chances, so that they mean the same for every class.",
-    no_args_is_help=True,
     rich_markup_mode=None,
     epilog=EXAMPLES,
 )
+
+
+@app.callback(invoke_without_command=True)
+def _top(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        print(context.get_help())
 
 
 @app.command("fit", epilog=FIT_EXAMPLES)
