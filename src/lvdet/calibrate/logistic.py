@@ -2,7 +2,7 @@
 
 Classes have nothing to do with each other, so the sum of their losses is least where each of them
 is. SciPy's dogleg method minimises that sum for some classes at a time: what it costs to call it is
-paid once for all of them, and the work on their rows is done by whole arrays.
+paid once for all of them. The work on their rows is done natively.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from lvdet import _native
 from lvdet.calibrate.maps import Floats
 from lvdet.read.files import Progress
 from lvdet.threads import thread_count
@@ -26,10 +27,10 @@ _TOLERANCE = 1e-9
 _PULL = 1e-14
 #: A spread of features this small beside their size is rounding.
 _LEVEL = 1e-12
-#: Newton steps after the optimiser, at most, and the slope at which there is no need for another.
-_LAST_STEPS, _FLAT = 5, 1e-13
+#: Newton steps after the optimiser, at most, and what a loss must have to fall for another.
+_LAST_STEPS, _FLAT = 50, 1e-18
 #: Classes and rows that are worked on together: few enough for the cache.
-_CLASSES, _ROWS = 32, 1 << 13
+_CLASSES, _ROWS = 32, 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,9 +103,9 @@ def likelihoods(
 
     def look_at(classes: NDArray[np.int64]) -> None:
         some = _Classes.of(data, classes, weights[classes])
-        evidence = some.evidence[:, None]
-        slope[classes] = some.losses(weights[classes])[1] * evidence
-        curvature[classes] = some.curvature() * evidence[..., None]
+        seen = some.look(weights[classes])
+        slope[classes] = seen.slope * some.evidence[:, None]
+        curvature[classes] = seen.curvature * some.evidence[:, None, None]
 
     _for_all(data.offsets, look_at, threads)
     return slope, curvature
@@ -135,13 +136,23 @@ def _blocks(offsets: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
         begin = end
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
+class _Seen:
+    """Of each class [c] the log loss, its slope [c, P] and its curvature [c, P, P], all by the
+    evidence of the class."""
+
+    loss: Floats
+    slope: Floats
+    curvature: Floats
+
+
+@dataclass(frozen=True, eq=False)
 class _Classes:
     """Some classes, each with a row at least, and their log losses.
 
     features: [P, n], of right rows with the sign turned: odds are then those of the wrong answer,
               and sums of what is lost keep their digits where odds are huge
-    first:    [c] where the rows of each begin; rows: [c] how many
+    offsets:  [c + 1] where the rows of each begin
     right:    [c] how many are right
     varied:   how many features vary; where there is one more, it is the constant 1
     scale:    [c, P, P] times the features as given are these
@@ -149,8 +160,7 @@ class _Classes:
     """
 
     features: Floats
-    first: NDArray[np.int64]
-    rows: NDArray[np.int64]
+    offsets: NDArray[np.int64]
     right: NDArray[np.int64]
     varied: int
     scale: Floats
@@ -162,41 +172,39 @@ class _Classes:
         data: Labelled, classes: NDArray[np.int64], start: Floats, prior: Prior | None = None
     ) -> _Classes:
         """Classes (ascending, only empty ones between them) with their features as they are."""
-        rows = np.diff(data.offsets)[classes]
-        every = slice(int(data.offsets[classes[0]]), int(data.offsets[classes[-1] + 1]))
-        features = data.features(data.score[every])
-        np.negative(features, out=features, where=data.right[every])
-        one = np.tile(np.eye(len(features)), (len(rows), 1, 1))
-        first = np.cumsum(rows) - rows
-        right = np.add.reduceat(data.right[every], first, dtype=np.int64)
-        return _Classes(features, first, rows, right, data.varied, one, start, prior)
-
-    def scaled(self) -> _Classes:
-        """The same with features of mean 0, where there is a constant to take that up, and of
-        spread 1.
-
-        The optimiser has one tolerance and one radius of trust for all weights. Where all scores
-        are small, -log(1 - s) is too, and its weight in the thousands.
-        """
-        features, scale = self.features.copy(), self.scale.copy()
-        for place in range(self.varied):
-            mean = np.zeros(len(self.rows))
-            if self.constant:  # it has the signs of the others
-                mean = self.sums(features[place] * features[-1]) / self.rows
-                features[place] -= np.repeat(mean, self.rows) * features[-1]
-            spread = np.sqrt(self.sums(features[place] ** 2) / self.rows)
-            level = spread <= _LEVEL * np.abs(mean)
-            spread[level] = 1.0
-            features[place] *= np.repeat(np.where(level, 0.0, 1 / spread), self.rows)
-            scale[:, place, place] = 1 / spread
-            scale[:, place, self.varied :] = -(mean / spread)[:, None]
-        back: Floats = np.asarray(np.linalg.inv(scale), dtype=np.float64)
-        prior = self.prior and Prior(
-            _times(self.prior.mean, back), scale @ self.prior.precision @ scale.transpose(0, 2, 1)
+        begin, end = int(data.offsets[classes[0]]), int(data.offsets[classes[-1] + 1])
+        right = data.right[begin:end]
+        features = data.features(data.score[begin:end])
+        np.negative(features, out=features, where=right)
+        offsets = np.append(data.offsets[classes], end) - begin
+        return _Classes(
+            features,
+            offsets,
+            np.add.reduceat(right, offsets[:-1], dtype=np.int64),
+            data.varied,
+            np.tile(np.eye(len(features)), (len(classes), 1, 1)),
+            start,
+            prior,
         )
-        return replace(
-            self, features=features, scale=scale, start=_times(self.start, back), prior=prior
+
+    def __getitem__(self, classes: NDArray[np.int64]) -> _Classes:
+        rows = self.rows[classes]
+        offsets = np.append(0, np.cumsum(rows))
+        taken = np.arange(offsets[-1]) + np.repeat(self.offsets[classes] - offsets[:-1], rows)
+        return _Classes(
+            np.ascontiguousarray(self.features[:, taken]),
+            offsets,
+            self.right[classes],
+            self.varied,
+            self.scale[classes],
+            self.start[classes],
+            self.prior and self.prior[classes],
         )
+
+    @property
+    def rows(self) -> NDArray[np.int64]:
+        """[c] how many rows each has."""
+        return np.diff(self.offsets)
 
     @property
     def evidence(self) -> NDArray[np.int64]:
@@ -210,69 +218,54 @@ class _Classes:
         """The last feature is the constant 1."""
         return self.varied < len(self.features)
 
+    def scaled(self) -> _Classes:
+        """The same with features of mean 0, where there is a constant to take that up, and of
+        spread 1.
+
+        The optimiser has one tolerance and one radius of trust for all weights. Where all scores
+        are small, -log(1 - s) is too, and its weight in the thousands.
+        """
+        features, scale, rows = self.features.copy(), self.scale.copy(), self.rows
+
+        def sums(values: Floats) -> Floats:
+            total: Floats = np.add.reduceat(values, self.offsets[:-1])
+            return total
+
+        for place in range(self.varied):
+            mean = np.zeros(len(rows))
+            if self.constant:  # it has the signs of the others
+                mean = sums(features[place] * features[-1]) / rows
+                features[place] -= np.repeat(mean, rows) * features[-1]
+            spread = np.sqrt(sums(features[place] ** 2) / rows)
+            level = spread <= _LEVEL * np.abs(mean)
+            spread[level] = 1.0
+            features[place] *= np.repeat(np.where(level, 0.0, 1 / spread), rows)
+            scale[:, place, place] = 1 / spread
+            scale[:, place, self.varied :] = -(mean / spread)[:, None]
+        back: Floats = np.asarray(np.linalg.inv(scale), dtype=np.float64)
+        prior = self.prior and Prior(
+            _times(self.prior.mean, back), scale @ self.prior.precision @ scale.transpose(0, 2, 1)
+        )
+        return replace(
+            self, features=features, scale=scale, start=_times(self.start, back), prior=prior
+        )
+
     def unscaled(self, weights: Floats) -> Floats:
         """[c, P] weights of the features as given."""
         return _times(weights, self.scale)
 
-    def __getitem__(self, classes: NDArray[np.int64]) -> _Classes:
-        rows = self.rows[classes]
-        first = np.cumsum(rows) - rows
-        taken = np.arange(rows.sum()) + np.repeat(self.first[classes] - first, rows)
-        return _Classes(
-            self.features[:, taken],
-            first,
-            rows,
-            self.right[classes],
-            self.varied,
-            self.scale[classes],
-            self.start[classes],
-            self.prior and self.prior[classes],
+    def look(self, weights: Floats) -> _Seen:
+        """The losses at the weights ([c, P])."""
+        loss, slope, curvature = _native.logistic_losses(
+            self.features, self.offsets, np.ascontiguousarray(weights)
         )
-
-    def sums(self, values: Floats) -> Floats:
-        """[c] of [n] values."""
-        total: Floats = np.add.reduceat(values, self.first)
-        return total
-
-    def _spread_out(self, values: Floats) -> Floats:
-        """A value of each class for each of its rows."""
-        return values if len(values) == 1 else np.repeat(values, self.rows)
-
-    def losses(self, weights: Floats) -> tuple[Floats, Floats]:
-        """[c] the log loss of each class by its evidence, and [c, P] its slope."""
-        odds = self.features[0] * self._spread_out(weights[:, 0])
-        for feature, weight in zip(self.features[1:], weights[:, 1:].T, strict=True):
-            odds += feature * self._spread_out(weight)
-        # Of the two sides the one that cannot overflow; np.exp is far faster than expit.
-        small = np.exp(-np.abs(odds))
-        part = 1 / (1 + small)
-        loss = self.sums(np.maximum(odds, 0.0) + np.log1p(small))
-        chance = np.where(odds >= 0, part, small * part)
-        self._spread = small * part * part
-        slope = np.stack([self.sums(feature * chance) for feature in self.features], axis=1)
         if self.prior is not None:
             away = weights - self.prior.mean
             pull = _times(away, self.prior.precision)
-            loss, slope = loss + (away * pull).sum(axis=1) / 2, slope + pull
-        away = weights - self.start
-        return (
-            loss / self.evidence + _PULL * (away * away).sum(axis=1) / 2,
-            slope / self.evidence[:, None] + _PULL * away,
-        )
-
-    def curvature(self) -> Floats:
-        """[c, P, P] of each class, at the weights of the last call of `losses`."""
-        size = len(self.features)
-        matrix = np.empty((len(self.rows), size, size))
-        for place, feature in enumerate(self.features):
-            weighted = feature * self._spread
-            for other in range(place + 1):
-                matrix[:, place, other] = self.sums(weighted * self.features[other])
-                matrix[:, other, place] = matrix[:, place, other]
-        if self.prior is not None:
-            matrix += self.prior.precision
-        result: Floats = matrix / self.evidence[:, None, None] + _PULL * np.eye(size)
-        return result
+            loss = loss + (away * pull).sum(axis=1) / 2
+            slope, curvature = slope + pull, curvature + self.prior.precision
+        evidence = self.evidence[:, None]
+        return _Seen(loss / evidence[:, 0], slope / evidence, curvature / evidence[..., None])
 
     def rising_minimum(self, held: NDArray[np.bool_] | None = None) -> Floats:
         """[c, P] weights of least loss, those of features that vary 0 or more; `held` ones 0."""
@@ -283,13 +276,13 @@ class _Classes:
             those = np.flatnonzero(falling[:, place])
             if not len(those):
                 continue
-            without = np.zeros((len(those), self.start.shape[1]), dtype=bool)
+            without = np.zeros((len(those), best.shape[1]), dtype=bool)
             if held is not None:
                 without |= held[those]
             without[:, place] = True
             some = self[those]
             found = some.rising_minimum(without)
-            loss, _ = some.losses(found)
+            loss = some.look(found).loss
             better = loss < least[those]
             best[those[better]], least[those[better]] = found[better], loss[better]
         return best
@@ -297,24 +290,30 @@ class _Classes:
     def minimum(self, held: NDArray[np.bool_] | None = None) -> Floats:
         """[c, P] weights of least loss, of any sign but for those `held` at 0."""
         count, size = self.start.shape
-        if held is None:
-            held = np.zeros(self.start.shape, dtype=bool)
+        held = np.zeros(self.start.shape, dtype=bool) if held is None else held
         free = ~held
         both = free[:, :, None] & free[:, None, :]
+        least = np.where(free, _PULL, 1.0)[:, :, None] * np.eye(size)
 
-        def derived() -> Floats:
-            return np.where(both, self.curvature(), 0.0) + held[:, :, None] * np.eye(size)
+        def bent(seen: _Seen) -> Floats:
+            """Curvatures, never flat; those held are apart."""
+            return np.where(both, seen.curvature, 0.0) + least
+
+        last = self.look(self.start)
 
         def total(flat: Floats) -> tuple[float, Floats]:
-            losses, slope = self.losses(flat.reshape(count, size))
-            return float(losses.sum()), np.where(free, slope, 0.0).reshape(-1)
+            nonlocal last
+            weights = flat.reshape(count, size)
+            last = self.look(weights)
+            away = weights - self.start
+            slope = np.where(free, last.slope + _PULL * away, 0.0)
+            return float(last.loss.sum() + _PULL * (away * away).sum() / 2), slope.reshape(-1)
 
         def curvature(flat: Floats) -> Floats:
             matrix = np.zeros((count, size, count, size))
             each = np.arange(count)
-            matrix[each, :, each, :] = derived()
-            whole: Floats = matrix.reshape(count * size, count * size)
-            return whole
+            matrix[each, :, each, :] = bent(last)
+            return matrix.reshape(count * size, count * size)
 
         found = minimize(
             total,
@@ -329,15 +328,25 @@ class _Classes:
             },
         )
         weights: Floats = found.x.reshape(count, size)
-        # It stops where float64 hardly sees the loss fall; the slope says more.
-        slope = np.where(free, self.losses(weights)[1], 0.0)
+
+        # It stops where float64 hardly sees the loss fall. Slope and curvature, without the pull,
+        # still tell how far it is to the bottom.
+        def way_down(weights: Floats) -> tuple[Floats, Floats]:
+            """[c, P] to the bottom of the parabola, and [c] how deep that is."""
+            seen = self.look(weights)
+            slope = np.where(free, seen.slope, 0.0)
+            step: Floats = np.linalg.solve(bent(seen), slope[..., None])[..., 0].astype(np.float64)
+            return step, (slope * step).sum(axis=1)
+
+        step, depth = way_down(weights)
         for _ in range(_LAST_STEPS):
-            further = weights - np.linalg.solve(derived(), slope[..., None])[..., 0]
-            left = np.where(free, self.losses(further)[1], 0.0)
-            nearer = (np.abs(left).max(axis=1) < np.abs(slope).max(axis=1))[:, None]
-            weights, slope = np.where(nearer, further, weights), np.where(nearer, left, slope)
-            if np.abs(slope).max() < _FLAT:
+            if depth.max() < _FLAT:
                 break
+            next_step, left = way_down(weights - step)
+            nearer = left < depth
+            weights = np.where(nearer[:, None], weights - step, weights)
+            step = np.where(nearer[:, None], next_step, 0.0)
+            depth = np.where(nearer, left, 0.0)
         return weights
 
     def _begin(self, held: NDArray[np.bool_]) -> Floats:
@@ -347,7 +356,7 @@ class _Classes:
         level = np.zeros_like(start)
         if self.constant:
             level[:, -1] = np.log((self.right + 0.5) / (self.rows - self.right + 0.5))
-        nearer = self.losses(start)[0] <= self.losses(level)[0]
+        nearer = self.look(start).loss <= self.look(level).loss
         return np.where(nearer[:, None], start, level)
 
 

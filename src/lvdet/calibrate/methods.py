@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from types import MappingProxyType
 from typing import Protocol
 
@@ -14,7 +13,6 @@ from lvdet.calibrate import bbq, beta, histogram, identity, isotonic, platt, tem
 from lvdet.calibrate.maps import KEEP, Floats, Map
 from lvdet.calibrate.samples import Samples
 from lvdet.read.files import Progress
-from lvdet.threads import thread_count
 
 
 class FitAll(Protocol):
@@ -33,7 +31,8 @@ class FitAll(Protocol):
 
 
 def _each(fit: Callable[[Floats, NDArray[np.bool_]], Map]) -> FitAll:
-    """One class after the other; none is needed of those without detections."""
+    """One class after the other, on one thread: what is done for each is too short to be shared.
+    None is needed of those without detections."""
 
     def fit_all(
         score: Floats,
@@ -43,15 +42,11 @@ def _each(fit: Callable[[Floats, NDArray[np.bool_]], Map]) -> FitAll:
         threads: int | None = None,
         progress: Progress | None = None,
     ) -> Sequence[Map]:
-        def one(begin: int, end: int) -> Map:
-            return fit(score[begin:end], right[begin:end]) if end > begin else KEEP
-
-        maps = []
-        with ThreadPoolExecutor(thread_count(threads)) as pool:
-            for found in pool.map(one, offsets[:-1].tolist(), offsets[1:].tolist()):
-                maps.append(found)
-                if progress is not None:
-                    progress(len(maps), len(offsets) - 1)
+        maps: list[Map] = []
+        for begin, end in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
+            maps.append(fit(score[begin:end], right[begin:end]) if end > begin else KEEP)
+            if progress is not None:
+                progress(len(maps), len(offsets) - 1)
         return maps
 
     return fit_all
