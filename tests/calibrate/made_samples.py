@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import lvdet
-from lvdet.calibrate.samples import Samples
+from lvdet.calibrate.samples import Samples, load_samples
 
 Rows = tuple[NDArray[np.float64], NDArray[np.bool_]]
 
@@ -42,3 +43,9 @@ def drawn_rows(seed: int, count: int, *, power: float = 1.0, none_right: bool = 
     rng = np.random.default_rng([seed, count])
     score = np.round(rng.beta(0.8, 1.5, count), rng.choice([2, 5]))
     return score, (rng.random(count) < score**power) & (not none_right)
+
+
+def read_samples(*files: Any, **options: Any) -> Samples:
+    """The samples of annotations and results."""
+    _, samples = load_samples(*files, **options)
+    return samples

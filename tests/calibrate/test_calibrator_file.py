@@ -127,7 +127,7 @@ def test_counts_in_the_file(
     pair: tuple[lvdet.GroundTruth, lvdet.Detections], tmp_path: Path
 ) -> None:
     """Those of the labels it was fitted on."""
-    from lvdet.calibrate.samples import read_samples
+    from calibrate.made_samples import read_samples
 
     samples = read_samples(*pair)
     lvdet.Calibrator("platt").fit(*pair).save(tmp_path / "cal.json")

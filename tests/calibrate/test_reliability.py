@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import lvdet
+from calibrate.made_samples import read_samples
 from lvdet.calibrate.reliability import CalibrationErrors, reliability
-from lvdet.calibrate.samples import Samples, read_samples
+from lvdet.calibrate.samples import Samples
 
 Rows = tuple[NDArray[np.float64], NDArray[np.bool_]]
 NAN = float("nan")

@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lvdet
+from calibrate.made_samples import read_samples
 from cli.small_set import COCO, FOUND, LVIS
-from lvdet.calibrate.samples import Samples, load_best, read_samples
+from lvdet.calibrate.samples import Samples, load_best
 from lvdet.tables.results import Results
 from oracles.cases import coco_case, lvis_case
 from oracles.lvis_reference import drop_unknown

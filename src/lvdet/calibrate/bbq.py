@@ -10,7 +10,7 @@ from functools import lru_cache, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from lvdet.calibrate.histogram import counts_below
+from lvdet.calibrate.histogram import bin_edges, counts_below
 from lvdet.calibrate.maps import Floats, Steps
 
 #: Histograms are kept while each is worse than the one before by more than this share of the
@@ -65,7 +65,7 @@ class _Sizes:
 @lru_cache(maxsize=64)
 def _sizes(least: int, most: int) -> _Sizes:
     bins = np.arange(least, most + 1)
-    of_each = [np.linspace(0.0, 1.0, number + 1) for number in bins]
+    of_each = [bin_edges(number) for number in bins.tolist()]
     edges, place = np.unique(np.concatenate([own[1:-1] for own in of_each]), return_inverse=True)
     ends = np.cumsum(bins - 1)
     at = [

@@ -12,15 +12,14 @@ from lvdet.calibrate.fitting import HIERARCHICAL, Recipe, fit_classes
 from lvdet.calibrate.samples import (
     IOU_THRESHOLD,
     Samples,
-    load_best,
+    load_samples,
     require_chances,
-    require_iou_threshold,
-    samples_of,
 )
 from lvdet.errors import InputError
 from lvdet.metrics.inputs import Annotations, DetectionSource, Watch, watched
 from lvdet.metrics.protocols import FIXED_PER_CLASS
 from lvdet.metrics.subsets import first_ids
+from lvdet.metrics.warnings import reading_warnings
 from lvdet.read.detections import read_detections
 from lvdet.read.files import Progress
 from lvdet.tables.categories import Categories
@@ -50,6 +49,8 @@ class Calibrator:
     ) -> None:
         self._recipe = Recipe.of(method, grouping, missing)
         self._record: Record | None = None
+        #: What one should know of the files it was fitted to.
+        self.warnings: list[str] = []
 
     def __repr__(self) -> str:
         recipe = self._recipe
@@ -90,13 +91,19 @@ class Calibrator:
         (unverified, or unmatched where a class was not annotated exhaustively) are left out. The
         best `dets_per_class` of each class are used.
         """
-        require_iou_threshold(iou_threshold)
-        pair = load_best(gt, detections, dets_per_class, iou=iou, threads=threads, watch=watch)
-        matches = pair.matched(thresholds=[iou_threshold], threads=threads)
+        pair, samples = load_samples(
+            gt,
+            detections,
+            iou=iou,
+            iou_threshold=iou_threshold,
+            dets_per_class=dets_per_class,
+            threads=threads,
+            watch=watch,
+        )
         origin = Origin(
             pair.gt.source, pair.results.source, pair.iou, float(iou_threshold), dets_per_class
         )
-        samples = samples_of(pair, matches, iou_threshold)
+        self.warnings = reading_warnings(pair.gt, pair.results, exact_lvis=False)
         with watched(watch, f"fitting {self._recipe.method}", "classes") as progress:
             return self.fit_samples(samples, origin, threads=threads, progress=progress)
 

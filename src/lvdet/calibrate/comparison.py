@@ -20,7 +20,7 @@ from lvdet.calibrate.samples import (
     IOU_THRESHOLD,
     Samples,
     load_best,
-    read_samples,
+    load_samples,
     require_iou_threshold,
     samples_of,
 )
@@ -30,7 +30,7 @@ from lvdet.match.match import IOU_THRESHOLDS
 from lvdet.metrics.inputs import Annotations, DetectionSource, Pair, Watch, watched
 from lvdet.metrics.protocols import FIXED_PER_CLASS
 from lvdet.metrics.scores import Scores
-from lvdet.metrics.warnings import input_warnings
+from lvdet.metrics.warnings import input_warnings, reading_warnings
 from lvdet.read.files import Progress
 from lvdet.tables.categories import Categories
 from lvdet.tables.matches import Matches
@@ -88,7 +88,7 @@ def compare_calibration(
     )
     sources: list[tuple[str, str, _Source]] = []
     if train is not None:
-        learned = read_samples(
+        trained, learned = load_samples(
             *train,
             iou=pair.iou,
             iou_threshold=iou_threshold,
@@ -97,6 +97,7 @@ def compare_calibration(
             watch=watch,
         )
         _require_same_classes(learned, pair.gt.categories)
+        warnings += reading_warnings(trained.gt, trained.results, exact_lvis=False)
         sources.append(("train", f"fitted on {learned.source}", _Fitted(judge, learned)))
     if folds is not None:
         title = f"{folds}-fold cross-validation over images"

@@ -48,7 +48,7 @@ class Recipe:
         if missing is not None:
             _require("missing", missing, MISSING)
         if method != HIERARCHICAL:
-            return Recipe(method, grouping, missing or "zero")
+            return Recipe(method, grouping, missing or ("keep" if method == "identity" else "zero"))
         if grouping != "class" or missing is not None:
             raise InputError(
                 "hierarchical calibration fits every class, with the help of the others: it takes "
@@ -68,13 +68,18 @@ class Fitted:
         self, category: NDArray[np.int32], score: Floats, *, threads: int | None = None
     ) -> Floats:
         """[N] scores of detections of classes ([N], rows of the categories)."""
-        order, offsets = _native.rank_groups(
-            category, len(self.of_class), score, thread_count(threads)
-        )
-        ranked, new = score[order], np.empty(len(score))
+        groups = len(self.of_class)
+        if (category[1:] >= category[:-1]).all():  # in the order of the classes already
+            offsets = np.searchsorted(category, np.arange(groups + 1, dtype=category.dtype))
+            order, ranked = None, score
+        else:
+            order, offsets = _native.rank_groups(category, groups, score, thread_count(threads))
+            ranked = score[order]
+        new = np.empty(len(score))
         for row in np.flatnonzero(np.diff(offsets)).tolist():
             rows = slice(offsets[row], offsets[row + 1])
-            new[order[rows]] = calibrated(self.maps[self.of_class[row]], ranked[rows])
+            found = calibrated(self.maps[self.of_class[row]], ranked[rows])
+            new[rows if order is None else order[rows]] = found
         return new
 
 

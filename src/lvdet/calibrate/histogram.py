@@ -12,7 +12,7 @@ BINS = 20
 
 def fit(score: Floats, right: NDArray[np.bool_]) -> Steps:
     """Bins of equal width; an empty one has its middle. `score` falls."""
-    edges = np.linspace(0.0, 1.0, BINS + 1)
+    edges = bin_edges(BINS)
     rows, of_right = counts_below(score, right, edges[1:-1])
     count, hits = (
         np.diff(rows, prepend=0, append=len(score)),
@@ -20,6 +20,11 @@ def fit(score: Floats, right: NDArray[np.bool_]) -> Steps:
     )
     middle = (edges[:-1] + edges[1:]) / 2
     return Steps(edges[1:-1], np.where(count > 0, hits / np.maximum(count, 1), middle))
+
+
+def bin_edges(bins: int) -> Floats:
+    """[bins + 1] from 0 to 1, each the float next to its fraction: 0.15 and not a hair above."""
+    return np.arange(bins + 1) / bins
 
 
 def counts_below(

@@ -7,13 +7,7 @@ from math import isnan
 from typing import Any
 
 from lvdet.calibrate.reliability import CalibrationErrors, Reliability, reliability
-from lvdet.calibrate.samples import (
-    IOU_THRESHOLD,
-    Samples,
-    load_best,
-    require_iou_threshold,
-    samples_of,
-)
+from lvdet.calibrate.samples import IOU_THRESHOLD, Samples, load_samples
 from lvdet.metrics.inputs import Annotations, DetectionSource, Watch, headline
 from lvdet.metrics.protocols import FIXED_PER_CLASS
 from lvdet.metrics.summary import defined
@@ -88,10 +82,14 @@ def measure_calibration(
 ) -> Measurement:
     """How far scores are from the share of detections that are right: expected, maximum and
     adaptive calibration error, Brier score and log loss, overall, by frequency and by class."""
-    require_iou_threshold(iou_threshold)
-    pair = load_best(gt, detections, dets_per_class, iou=iou, threads=threads, watch=watch)
-    samples = samples_of(
-        pair, pair.matched(thresholds=[iou_threshold], threads=threads), iou_threshold
+    pair, samples = load_samples(
+        gt,
+        detections,
+        iou=iou,
+        iou_threshold=iou_threshold,
+        dets_per_class=dets_per_class,
+        threads=threads,
+        watch=watch,
     )
     facts = pair.facts(classes=len(pair.gt.categories), exact_lvis=False)
     return Measurement(

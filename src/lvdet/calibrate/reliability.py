@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lvdet.calibrate.histogram import bin_edges
 from lvdet.calibrate.maps import Floats
 from lvdet.calibrate.samples import Samples, require_chances
 from lvdet.errors import InputError
@@ -112,7 +113,7 @@ def reliability_curve(
         raise InputError(f"{bins!r} bins, expected a whole number of 1 or more")
     score, right = _checked(score, right)
     if equal == "width":
-        edges = np.linspace(0.0, 1.0, bins + 1)
+        edges = bin_edges(bins)
         place = np.searchsorted(edges[1:-1], score, side="right")
         return _curve(edges, place, score, right)
     if equal != "count":

@@ -65,8 +65,9 @@ class Samples:
 
     def right_counts(self) -> NDArray[np.int64]:
         """[C] right ones of each class."""
-        total = np.append(0, np.cumsum(self.right))
-        return np.diff(total[self.offsets])
+        groups = range(len(self.offsets) - 1)
+        counts = [np.count_nonzero(self.right[self.rows(group)]) for group in groups]
+        return np.array(counts, dtype=np.int64)
 
     def where(self, keep: NDArray[np.bool_]) -> Samples:
         """The rows of a mask."""
@@ -95,7 +96,7 @@ class Samples:
         )
 
 
-def read_samples(
+def load_samples(
     gt: Annotations,
     detections: DetectionSource,
     *,
@@ -104,13 +105,13 @@ def read_samples(
     dets_per_class: int = FIXED_PER_CLASS,
     threads: int | None = None,
     watch: Watch | None = None,
-) -> Samples:
-    """Labels from the match that AP has: right is matched at the IoU; in files with federated
-    lists only verified detections count; the best of each class over all images are taken."""
+) -> tuple[Pair, Samples]:
+    """The pair, and its samples: labels from the match that AP has, of the best detections of each
+    class over all images."""
     require_iou_threshold(iou_threshold)
     pair = load_best(gt, detections, dets_per_class, iou=iou, threads=threads, watch=watch)
     matches = pair.matched(thresholds=[iou_threshold], threads=threads)
-    return samples_of(pair, matches, iou_threshold)
+    return pair, samples_of(pair, matches, iou_threshold)
 
 
 def load_best(

@@ -112,6 +112,8 @@ def fit(
     )
     calibrator.save(output)
     print(f"wrote {output}: {calibrator.summary()}")
+    for text in calibrator.warnings:
+        warn(text)
 
 
 @app.command("apply", epilog=APPLY_EXAMPLES)
