@@ -107,7 +107,8 @@ def test_the_file_is_plain_json(
     assert content["lvdet_calibrator"] == 1
     assert content["method"] == method
     assert content["grouping"] == "class"
-    assert content["missing"] == ("" if method == "hierarchical" else "zero")
+    own = {"hierarchical": "", "identity": "keep"}
+    assert content["missing"] == own.get(method, "zero")
     assert content["fitted_on"] == {
         "ground_truth": gt.source,
         "detections": dt.source,

@@ -104,7 +104,7 @@ def test_scores_on_edges_are_in_the_bin_above(seed: int) -> None:
     """By the plain formulas: netcal's fit and transform differ there."""
     score, right = random_class(seed, sizes=(1, 300), on_edges=True)
     rows = score.tolist(), right.tolist()
-    at = np.concatenate([score, np.linspace(0.0, 1.0, 21), [0.1, 0.2, 0.25, 1 / 3, 0.7]])
+    at = np.concatenate([score, np.arange(21) / 20, [0.1, 0.2, 0.25, 1 / 3, 0.7]])
     shares = plain_histogram(*rows, 20)
     plain = np.array([plain_histogram_at(value, shares) for value in at.tolist()])
     assert_near(histogram.fit(score, right)(at), plain, seed, 1e-12)

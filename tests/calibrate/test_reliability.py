@@ -61,9 +61,10 @@ def equal(ours: CalibrationErrors, others: CalibrationErrors) -> bool:
 # Against packages
 
 
-@pytest.mark.parametrize("kind", ["even", "low", "high", "coarse", "ends"])
+@pytest.mark.parametrize("kind", ["even", "low", "high", "ends"])
 @pytest.mark.parametrize("count", [2, 3, 40, 3000])
 def test_against_netcal(kind: str, count: int) -> None:
+    """Away from the edges, some of which netcal has a float too high."""
     for seed in range(3):
         score, right = drawn(seed, count, kind)
         expected, maximum = netcal_errors(score, right)
@@ -129,7 +130,7 @@ def slow_gaps(score: list[float], right: list[bool], bins: list[list[int]]) -> l
 def test_errors_by_plain_loops(rows: list[tuple[float, bool]]) -> None:
     score, right = [one[0] for one in rows], [one[1] for one in rows]
     count = len(rows)
-    edges = np.linspace(0, 1, 21)[1:-1].tolist()
+    edges = [number / 20 for number in range(1, 20)]
     by_width: list[list[int]] = [[] for _ in range(20)]
     for row, value in enumerate(score):
         by_width[sum(edge <= value for edge in edges)].append(row)
@@ -221,7 +222,7 @@ def test_perfect_and_worst() -> None:
 
 
 def test_scores_at_edges_belong_to_the_bin_above() -> None:
-    edges = np.linspace(0, 1, 21)
+    edges = np.arange(21) / 20  # 0.15 itself, not the float above it
     curve = lvdet.reliability_curve(edges, np.zeros(21, dtype=bool))
     assert curve.edges.tolist() == edges.tolist()
     assert curve.count.tolist() == [1] * 19 + [2]  # 1 is in the last, there is none above it

@@ -216,7 +216,7 @@ def has_optimum(features: Floats, right: Bools) -> bool:
 def plain_histogram(score: Sequence[float], right: Sequence[bool], bins: int) -> list[float]:
     """The share of right ones in each bin, its middle where it is empty. A score on an edge is in
     the bin above, 1 in the last."""
-    edges = np.linspace(0.0, 1.0, bins + 1).tolist()
+    edges = [number / bins for number in range(bins + 1)]
     rows: list[list[bool]] = [[] for _ in range(bins)]
     for value, hit in zip(score, right, strict=True):
         rows[_bin(value, edges)].append(hit)
@@ -227,7 +227,7 @@ def plain_histogram(score: Sequence[float], right: Sequence[bool], bins: int) ->
 
 
 def plain_histogram_at(value: float, shares: Sequence[float]) -> float:
-    return shares[_bin(value, np.linspace(0.0, 1.0, len(shares) + 1).tolist())]
+    return shares[_bin(value, [number / len(shares) for number in range(len(shares) + 1)])]
 
 
 def plain_bbq(score: Sequence[float], right: Sequence[bool], criterion: str) -> Chances:
