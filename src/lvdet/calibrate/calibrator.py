@@ -40,8 +40,8 @@ class Calibrator:
     missing:  what a class gets of which nothing right was seen: "zero" as in the paper, "keep" for
         its scores as they are, or "frequency" for the fit of its frequency group.
 
-    The order inside a class stays, ties included, but for "histogram" and "bbq", whose steps may
-    fall.
+    The order inside a class stays, ties included, but for "histogram", "bbq" and "bbq-bic", whose
+    steps may fall.
     """
 
     def __init__(
@@ -100,6 +100,11 @@ class Calibrator:
             threads=threads,
             watch=watch,
         )
+        if not samples.right.any():
+            raise InputError(
+                f"{samples.source}: none of its {len(samples):,} detections that count is right at "
+                f"IoU {iou_threshold:g}, so there is nothing to learn from"
+            )
         origin = Origin(
             pair.gt.source, pair.results.source, pair.iou, float(iou_threshold), dets_per_class
         )
@@ -155,10 +160,10 @@ class Calibrator:
         note = ""
         if silent:
             given = {
-                "zero": "they get 0",
-                "keep": "they keep their scores",
-                "frequency": "they get the fit of their frequency group",
-                "": "they get what others have taught",
+                "zero": "scores of 0",
+                "keep": "scores as they are",
+                "frequency": "the fit of the frequency group",
+                "": "what the others have taught",
             }[recipe.missing]
             classes = "class has" if silent == 1 else "classes have"
             note = f"; {silent:,} {classes} no right one: {given}"

@@ -98,7 +98,8 @@ def compare_calibration(
         )
         _require_same_classes(learned, pair.gt.categories)
         warnings += reading_warnings(trained.gt, trained.results, exact_lvis=False)
-        sources.append(("train", f"fitted on {learned.source}", _Fitted(judge, learned)))
+        title = f"fitted on {trained.gt.source} and {learned.source}"
+        sources.append(("train", title, _Fitted(judge, learned)))
     if folds is not None:
         title = f"{folds}-fold cross-validation over images"
         sources.append(("folds", title, _CrossFitted(judge, folds)))
@@ -174,7 +175,7 @@ class _Judge:
             scores.pooled([], self.every),
             scores.average([], self.every),
             frozenset(reordered.tolist()),
-            reliability(self.rescored(score)),
+            reliability(self.rescored(score), by_class=False),
         )
 
     def rescored(self, score: Floats) -> Samples:
@@ -242,7 +243,7 @@ class _CrossFitted:
             _means([row.pool for row in rows]),
             _means([row.fixed for row in rows]),
             frozenset().union(*(row.reordered for row in rows)),
-            reliability(self._judge.rescored(score)),
+            reliability(self._judge.rescored(score), by_class=False),
         )
 
 

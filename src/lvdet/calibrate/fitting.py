@@ -51,8 +51,8 @@ class Recipe:
             return Recipe(method, grouping, missing or ("keep" if method == "identity" else "zero"))
         if grouping != "class" or missing is not None:
             raise InputError(
-                "hierarchical calibration fits every class, with the help of the others: it takes "
-                "no other grouping and nothing for missing classes"
+                "hierarchical calibration has an answer for every class: another grouping, or one "
+                "for missing classes, needs another method"
             )
         return Recipe(method, grouping, "")
 
@@ -98,7 +98,9 @@ def fit_classes(
         return Fitted(tuple(own), np.arange(len(own)))
     group = _groups(samples.categories, recipe.grouping)
     count = int(group.max(initial=-1)) + 1
-    grouped = samples if recipe.grouping == "class" else samples.grouped(group, count)
+    grouped = (
+        samples if recipe.grouping == "class" else samples.grouped(group, count, threads=threads)
+    )
     found = fit_groups(grouped, recipe.method, threads=threads, progress=progress)
     missing = [place for place, score_map in enumerate(found) if score_map is None]
     if missing and recipe.missing == "frequency":
@@ -113,10 +115,10 @@ def fit_classes(
 
 def _wider(samples: Samples, recipe: Recipe, threads: int | None) -> list[Map | None]:
     """[C] the fit of each class's frequency group, or of all classes where that has none."""
-    every = samples.grouped(np.zeros(len(samples.categories), dtype=np.int32), 1)
+    every = samples.grouped(np.zeros(len(samples.categories), dtype=np.int32), 1, threads=threads)
     (whole,) = fit_groups(every, recipe.method, threads=threads)
     group = samples.categories.group_numbers()
-    grouped = samples.grouped(group, int(group.max(initial=-1)) + 1)
+    grouped = samples.grouped(group, int(group.max(initial=-1)) + 1, threads=threads)
     found = fit_groups(grouped, recipe.method, threads=threads)
     return [whole if found[place] is None else found[place] for place in group]
 

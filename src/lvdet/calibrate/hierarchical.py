@@ -6,9 +6,9 @@
 
 A class with much evidence keeps what it says; one with little says what its group does. How far
 classes and groups differ (S, T, m) is learned from the data by empirical Bayes: expectation
-maximisation, in which the likelihood of each class is a normal one with the value, slope and
-curvature that it has at the class's most likely weights (Laplace's approximation). Nothing is left
-to be chosen. docs/calibration.md tells the rest.
+maximisation, in which the log loss of each class is a parabola, with the slope and curvature that
+it has at the class's most probable weights (Laplace's approximation). Nothing is left to be chosen.
+docs/calibration.md tells the rest.
 """
 
 from __future__ import annotations
@@ -24,12 +24,15 @@ from lvdet.calibrate.maps import Floats, LogOdds
 from lvdet.calibrate.samples import Samples
 from lvdet.read.files import Progress
 
-#: The variances at the beginning; they stay in the sum as those of one more class (or group), so
-#: that no variance vanishes.
-_FIRST = 0.25
+#: Variances of slopes and offset at the beginning. They stay in the sums as those of one more
+#: class, at the mean of its group, and of one more group, whose scores are chances already: so that
+#: no variance vanishes, and no mean runs away where labels say nothing against it.
+_FIRST = np.diag([0.04, 0.04, 0.25])
 #: Rounds of approximation, and of maximisation in each; fewer where nothing changes any more.
-_ROUNDS, _STEPS = 20, 100
+_ROUNDS, _STEPS = 50, 100
 _STILL = 1e-3
+#: How far levels may move before classes are looked at again: an approximation holds nearby only.
+_FAR = 0.5
 
 
 def fit_hierarchical(
@@ -42,6 +45,8 @@ def fit_hierarchical(
     (whole,) = fit_logistic(
         Labelled(samples.score, samples.right, np.array([0, len(samples)]), features, 2),
         np.array([START]),
+        # Where all labels can be told apart there would be no end of it.
+        prior=Prior(np.array([START]), np.eye(len(START))[None]),
     )
     levels = Levels.around(whole, int(group.max()) + 1)
     data = Labelled(samples.score, samples.right, samples.offsets, features, 2)
@@ -60,7 +65,9 @@ def fit_hierarchical(
         before, levels = levels, learned(levels, Evidence(curvature, shift, group))
         if levels.distance(before) < _STILL:
             break
-    weights = fit_logistic(data, weights, prior=levels.prior(group), threads=threads)
+    weights = fit_logistic(
+        data, weights, prior=levels.prior(group), threads=threads, progress=progress
+    )
     return [LogOdds(*row) for row in weights.tolist()]
 
 
@@ -81,8 +88,7 @@ class Levels:
     @staticmethod
     def around(weights: Floats, groups: int) -> Levels:
         """The beginning: all groups alike."""
-        spread = np.eye(len(weights)) * _FIRST
-        return Levels(np.tile(weights, (groups, 1)), spread, weights, spread)
+        return Levels(np.tile(weights, (groups, 1)), _FIRST, weights, _FIRST)
 
     def distance(self, other: Levels) -> float:
         """How far means and spread are from others, at most."""
@@ -109,10 +115,12 @@ class Evidence:
 
 
 def learned(levels: Levels, evidence: Evidence) -> Levels:
-    """The levels under which the evidence is most likely, by expectation maximisation."""
+    """Levels under which the evidence is more likely, by expectation maximisation: the most likely
+    ones, or as far on the way to them as the evidence can be trusted."""
+    begin = levels
     for _ in range(_STEPS):
         before, levels = levels, _maximised(levels, evidence)
-        if levels.distance(before) < _STILL:
+        if levels.distance(before) < _STILL or levels.distance(begin) > _FAR:
             break
     return levels
 
@@ -120,7 +128,6 @@ def learned(levels: Levels, evidence: Evidence) -> Levels:
 def _maximised(levels: Levels, evidence: Evidence) -> Levels:
     """One step: what is expected of classes and groups, and the levels that fit it best."""
     one = np.eye(levels.mean.shape[1])
-    first = one * _FIRST
     within, above = np.linalg.inv(levels.spread), np.linalg.inv(levels.top_spread)
     # Given its group's mean m, a class's weights are normal around own + pull m.
     of_class = np.linalg.inv(evidence.precision + within)
@@ -138,9 +145,10 @@ def _maximised(levels: Levels, evidence: Evidence) -> Levels:
     left = pull - one
     away = own + np.einsum("kij,kj->ki", left, mean[evidence.group])
     more = left @ unsure[evidence.group] @ left.transpose(0, 2, 1)
-    spread = (away.T @ away + (of_class + more).sum(axis=0) + first) / (len(away) + 1)
-    top = mean.mean(axis=0)
-    apart = mean - top
-    return Levels(
-        mean, spread, top, (apart.T @ apart + unsure.sum(axis=0) + first) / (len(mean) + 1)
-    )
+    spread = (away.T @ away + (of_class + more).sum(axis=0) + _FIRST) / (len(away) + 1)
+    # The group that is calibrated as it is has no class of its own to say otherwise.
+    groups = np.vstack([mean, START])
+    top = groups.mean(axis=0)
+    apart = groups - top
+    top_spread = (apart.T @ apart + unsure.sum(axis=0) + _FIRST) / len(groups)
+    return Levels(mean, (spread + spread.T) / 2, top, (top_spread + top_spread.T) / 2)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,8 +76,8 @@ def fit_logistic(
     rising: weights of features that vary are 0 or more. One that would fall below is left out,
         which is the constrained optimum where only one would; of two, the better way is taken.
 
-    Where labels can be told apart without a
-    mistake there is no most likely weight, and the fit ends where hardly a mistake is left.
+    Where labels can be told apart without a mistake there is no most likely weight, and the fit
+    ends where hardly a mistake is left.
     """
     weights = start.copy()
     if prior is not None:
@@ -299,20 +300,26 @@ class _Classes:
             """Curvatures, never flat; those held are apart."""
             return np.where(both, seen.curvature, 0.0) + least
 
-        last = self.look(self.start)
+        last = self.start, self.look(self.start)
 
-        def total(flat: Floats) -> tuple[float, Floats]:
+        def at(flat: Floats) -> tuple[Floats, _Seen]:
+            """Weights and their losses; the curvature is asked for where the loss was."""
             nonlocal last
             weights = flat.reshape(count, size)
-            last = self.look(weights)
+            if not np.array_equal(weights, last[0]):
+                last = weights.copy(), self.look(weights)
+            return last
+
+        def total(flat: Floats) -> tuple[float, Floats]:
+            weights, seen = at(flat)
             away = weights - self.start
-            slope = np.where(free, last.slope + _PULL * away, 0.0)
-            return float(last.loss.sum() + _PULL * (away * away).sum() / 2), slope.reshape(-1)
+            slope = np.where(free, seen.slope + _PULL * away, 0.0)
+            return float(seen.loss.sum() + _PULL * (away * away).sum() / 2), slope.reshape(-1)
 
         def curvature(flat: Floats) -> Floats:
             matrix = np.zeros((count, size, count, size))
             each = np.arange(count)
-            matrix[each, :, each, :] = bent(last)
+            matrix[each, :, each, :] = bent(at(flat)[1])
             return matrix.reshape(count * size, count * size)
 
         found = minimize(
@@ -361,15 +368,20 @@ class _Classes:
 
 
 def _rising_mode(mean: Floats, precision: Floats, varied: int) -> Floats:
-    """[P] the most likely weights of a normal distribution, the first `varied` of 0 or more."""
-    held = np.zeros(len(mean), dtype=bool)
-    mode = mean
-    while (falling := mode[:varied] < 0).any():
-        held[:varied] |= falling
+    """[P] the most likely weights of a normal distribution, the first `varied` of 0 or more: the
+    best of those that hold some of them at 0."""
+    best, least = mean, np.inf
+    for signs in product((False, True), repeat=varied):
+        held = np.zeros(len(mean), dtype=bool)
+        held[:varied] = signs
         mode = np.zeros(len(mean))
         pull = precision[np.ix_(~held, held)] @ mean[held]
         mode[~held] = mean[~held] + np.linalg.solve(precision[np.ix_(~held, ~held)], pull)
-    return mode
+        away = mode - mean
+        depth = float(away @ precision @ away)
+        if (mode[:varied] >= 0).all() and depth < least:
+            best, least = mode, depth
+    return best
 
 
 def _times(vectors: Floats, matrices: Floats) -> Floats:

@@ -50,7 +50,10 @@ class Measurement:
 
     def title(self) -> str:
         """What was measured, in a line."""
-        return f"{headline(self.inputs)}, right at IoU {self.inputs['iou_threshold']:g}"
+        return (
+            f"{headline(self.inputs)}, of which {len(self.samples):,} count; right at IoU "
+            f"{self.inputs['iou_threshold']:g}"
+        )
 
     def layouts(self) -> list[Layout]:
         """The table: all, and each frequency."""

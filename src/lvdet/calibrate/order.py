@@ -14,7 +14,7 @@ from lvdet.calibrate.maps import KEEP, Floats, Map
 
 #: How far a chance may move, relative to itself.
 _ROOM = 2.0**-20
-#: Chances of 0 are written as this, below all others, so that there is room to move.
+#: Chances of less, 0 above all, are written as this, so that there is room to move.
 _LEAST = 2.0**-40
 #: Powers of two that scores may span: those of a float32.
 _SPAN = 150.0

@@ -66,8 +66,8 @@ class Reliability:
     by_class: list[CalibrationErrors]
 
 
-def reliability(samples: Samples) -> Reliability:
-    """The errors of scores as they are."""
+def reliability(samples: Samples, *, by_class: bool = True) -> Reliability:
+    """The errors of scores as they are; those of classes only where they are asked for."""
     group = samples.categories.frequency[samples.category]
     return Reliability(
         calibration_errors(samples.score, samples.right),
@@ -77,7 +77,7 @@ def reliability(samples: Samples) -> Reliability:
         },
         [
             calibration_errors(samples.score[rows], samples.right[rows])
-            for rows in map(samples.rows, range(len(samples.categories)))
+            for rows in map(samples.rows, range(len(samples.categories) if by_class else 0))
         ],
     )
 

@@ -33,7 +33,7 @@ class Samples:
 
     score:     [N] float64 in [0, 1]
     right:     [N] bool
-    detection: [N] int32, rows of the results
+    detection: [N] int32, rows of what was matched: the results, or the best of each class of them
     offsets:   [C + 1] int64, where each class begins
     categories: the C classes
     source:    what to call them in messages
