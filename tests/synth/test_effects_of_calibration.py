@@ -45,8 +45,8 @@ def test_calibrating_a_biased_detector_raises_ap_pool(method: str) -> None:
 
 @pytest.fixture(scope="module", params=[0, 1])
 def calibrated(request: pytest.FixtureRequest) -> tuple[Settings, float]:
-    """A detector that is calibrated, and the standard error of its AP-Pool over images: with boxes on
-    the objects, right at IoU 0.75 is right at 0.5, where it is."""
+    """A detector that is calibrated, and the standard error of its AP-Pool over images. With boxes
+    on the objects, right at IoU 0.75 is right at 0.5, where it is."""
     settings = replace(detector(request.param, localisation=1.0), classes=40)
     gt, dt = lvdet.simulate(**asdict(settings))
     number = np.random.default_rng(0).permutation(np.arange(len(gt.images)) % 8)
