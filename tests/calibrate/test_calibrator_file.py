@@ -156,8 +156,8 @@ def test_the_file_by_hand(tmp_path: Path) -> None:
         expected = 0.2 if score <= 0.5 else 0.7 if score >= 0.9 else 0.2 + (score - 0.5) * 1.25
         assert line == pytest.approx(expected, rel=1e-6)
     assert loaded.summary() == (
-        "beta by class, from 12 detections (9 right) of 3 classes; 1 class has no right one: "
-        "they get 0"
+        "beta by class, from 12 detections (9 right) of 3 classes; 1 class without a right one: "
+        "scores of 0"
     )
     assert repr(loaded) == "<Calibrator beta by class, 3 classes>"
 

@@ -298,9 +298,15 @@ def test_the_recipe_by_default() -> None:
         ({"missing": "0"}, "missing is '0', expected one of zero, keep, frequency"),
         ({"missing": ""}, "missing is ''"),
         ({"missing": 0}, "missing is 0"),
-        ({"method": "hierarchical", "grouping": "all"}, "takes no other grouping"),
-        ({"method": "hierarchical", "grouping": "frequency"}, "takes no other grouping"),
-        ({"method": "hierarchical", "missing": "zero"}, "nothing for missing classes"),
+        (
+            {"method": "hierarchical", "grouping": "all"},
+            "another grouping, or one for missing classes, needs another method",
+        ),
+        (
+            {"method": "hierarchical", "grouping": "frequency"},
+            "another grouping, or one for missing classes, needs another method",
+        ),
+        ({"method": "hierarchical", "missing": "zero"}, "an answer for every class"),
     ],
 )
 def test_recipes_that_make_no_sense(recipe: dict[str, Any], says: str) -> None:
@@ -382,10 +388,10 @@ def test_a_calibrator_has_what_was_fitted(method: str, samples: Samples) -> None
 @pytest.mark.parametrize(
     ("missing", "says"),
     [
-        ("zero", "3 classes have no right one: they get 0"),
-        ("keep", "3 classes have no right one: they keep their scores"),
-        ("frequency", "3 classes have no right one: they get the fit of their frequency group"),
-        (None, "3 classes have no right one: they get what others have taught"),
+        ("zero", "3 classes without a right one: scores of 0"),
+        ("keep", "3 classes without a right one: scores as they are"),
+        ("frequency", "3 classes without a right one: the fit of the frequency group"),
+        (None, "3 classes without a right one: what the others have taught"),
     ],
 )
 def test_the_summary(missing: str | None, says: str, samples: Samples) -> None:

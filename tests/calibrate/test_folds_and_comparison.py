@@ -467,7 +467,7 @@ def test_blocks(tables: Tables, training: Tables) -> None:
         found = lvdet.compare_calibration(*tables, methods=["temperature"], **options)
         return [f"{block.name}: {block.title}" for block in found.blocks]
 
-    fitted = f"train: fitted on {training[1].source}"
+    fitted = f"train: fitted on {training[0].source} and {training[1].source}"
     oracle = "oracle: fitted on the same images (an oracle)"
     assert names() == ["folds: 5-fold cross-validation over images", oracle]
     assert names(folds=2) == ["folds: 2-fold cross-validation over images", oracle]
@@ -617,7 +617,7 @@ def test_files_and_tables_give_the_same(tables: Tables, training: Tables, tmp_pa
     of_tables = lvdet.compare_calibration(*tables, train=training, **options).to_dict()
     of_files = lvdet.compare_calibration(*paths("val"), train=paths("train"), **options).to_dict()
     assert of_files["inputs"]["ground_truth"] == str(paths("val")[0])
-    assert of_files["blocks"][0]["fitted_on"] == f"fitted on {paths('train')[1]}"
+    assert of_files["blocks"][0]["fitted_on"] == "fitted on {} and {}".format(*paths("train"))
     for content in (of_tables, of_files):
         for key in ("ground_truth", "detections"):
             del content["inputs"][key]

@@ -400,7 +400,9 @@ def test_the_measurement_as_text(tmp_path: Path) -> None:
     from cli.small_set import COCO, pair
 
     lines = str(lvdet.measure_calibration(*pair(tmp_path))).splitlines()
-    assert lines[0] == "bbox: 2 detections on 2 images, 3 classes, right at IoU 0.75"
+    assert lines[0] == (
+        "bbox: 2 detections on 2 images, 3 classes; 2 detections count, right at IoU 0.75"
+    )
     assert lines[1] == ""
     assert lines[3].split() == ["detections", "ECE", "MCE", "adaptive", "Brier", "log", "loss"]
     of = {line.split()[0]: line.split()[1:] for line in lines[4:]}

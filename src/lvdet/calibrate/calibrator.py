@@ -165,8 +165,8 @@ class Calibrator:
                 "frequency": "the fit of the frequency group",
                 "": "what the others have taught",
             }[recipe.missing]
-            classes = "class has" if silent == 1 else "classes have"
-            note = f"; {silent:,} {classes} no right one: {given}"
+            classes = "class" if silent == 1 else "classes"
+            note = f"; {silent:,} {classes} without a right one: {given}"
         return (
             f"{recipe.method} by {recipe.grouping}, from {record.detections.sum():,} detections "
             f"({record.right.sum():,} right) of {len(record.categories):,} classes{note}"

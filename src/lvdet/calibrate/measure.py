@@ -51,7 +51,7 @@ class Measurement:
     def title(self) -> str:
         """What was measured, in a line."""
         return (
-            f"{headline(self.inputs)}, of which {len(self.samples):,} count; right at IoU "
+            f"{headline(self.inputs)}; {len(self.samples):,} detections count, right at IoU "
             f"{self.inputs['iou_threshold']:g}"
         )
 
