@@ -30,8 +30,11 @@ from oracles.calibration_references import (
 )
 
 TOLERANCE = 1e-6
-#: What is asked of the mean log loss, and of the conditions of an optimum.
+#: What is asked of the mean log loss.
 LOSS_TOLERANCE = 1e-8
+#: And of its slope at the optimum. Where all but a few of a thousand scores of 1e-9 are right, the
+#: curvature is below what float64 can tell from 0.
+SLOPE_TOLERANCE = 1e-6
 #: How far netcal's own regressions, stopped early, are from the optimum they look for.
 NETCAL_TOLERANCE = 0.02
 
@@ -166,7 +169,7 @@ def check_line(method: str, seed: int) -> str:
     weights, rising = weights_of(method, fitted), RISING[method]
     assert (weights[:rising] >= 0).all(), seed
     # Everywhere: the conditions of the constrained optimum, which is the one minimum.
-    assert off_optimum(features, right, weights, rising) <= LOSS_TOLERANCE, seed
+    assert off_optimum(features, right, weights, rising) <= SLOPE_TOLERANCE, seed
     if right.all() or not right.any() or not has_optimum(features, right):
         return "no optimum"
     if method == "beta":
@@ -180,7 +183,7 @@ def check_line(method: str, seed: int) -> str:
     # In units of each feature. betacal stops where a step no longer lowers the loss in float64.
     off = np.abs(gradient(features, right, theirs)) / np.sqrt(np.mean(features**2, axis=1))
     if off.max() > 1e-10:
-        assert log_loss_of(fitted(score), right) < log_loss_of(there, right), seed
+        assert log_loss_of(fitted(score), right) <= log_loss_of(there, right) + 1e-15, seed
         return "reference not at its optimum"
     assert_near(fitted(score), there, (method, seed))
     return "compared"
