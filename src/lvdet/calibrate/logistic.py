@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from lvdet import _native
-from lvdet.calibrate.maps import Floats
+from lvdet.calibrate.maps import Floats, LogOdds
 from lvdet.read.files import Progress
 from lvdet.threads import thread_count
 
@@ -92,6 +92,41 @@ def fit_logistic(
 
     _for_all(data.offsets, fit_some, threads, progress)
     return weights
+
+
+@dataclass(frozen=True, eq=False)
+class LineMethod:
+    """A method that is a straight line in log odds.
+
+    features, varied: as in `Labelled`
+    start:   [P] the weights that change nothing
+    to_map:  from the weights to a map
+    """
+
+    features: Callable[[Floats], Floats]
+    varied: int
+    start: tuple[float, ...]
+    to_map: Callable[..., LogOdds]
+
+    def fit_all(
+        self,
+        score: Floats,
+        right: NDArray[np.bool_],
+        offsets: NDArray[np.int64],
+        *,
+        threads: int | None = None,
+        progress: Progress | None = None,
+    ) -> list[LogOdds]:
+        """The map of each class."""
+        data = Labelled(score, right, offsets, self.features, self.varied)
+        start = np.tile(self.start, (len(offsets) - 1, 1))
+        weights = fit_logistic(data, start, threads=threads, progress=progress)
+        return [self.to_map(*row) for row in weights.tolist()]
+
+    def fit(self, score: Floats, right: NDArray[np.bool_]) -> LogOdds:
+        """The map of one class."""
+        (found,) = self.fit_all(score, right, np.array([0, len(score)]))
+        return found
 
 
 def likelihoods(

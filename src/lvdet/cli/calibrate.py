@@ -9,6 +9,7 @@ import typer
 
 from lvdet.cli.json_file import write_json
 from lvdet.cli.options import Annotations, Iou, Results, Threads
+from lvdet.cli.table_file import write_layouts
 from lvdet.cli.targets import require_target
 from lvdet.cli.terminal import print_tables, progress_bar, warn
 
@@ -250,13 +251,7 @@ def measure(
 
 def write_table(result: CalibrationTable, path: Path) -> None:
     """Writes the tables in the format that the ending names."""
-    from lvdet.metrics.table_text import latex, markdown
-    from lvdet.read.files import write_whole
-
     if path.suffix.lower() == ".json":
         write_json(result.to_dict(), path)
-        return
-    layouts = result.layouts(labelled=True)
-    text = (latex if path.suffix.lower() == ".tex" else markdown)(layouts)
-    with write_whole(path) as file:
-        file.write(text.encode(errors="replace"))
+    else:
+        write_layouts(result.layouts(labelled=True), path)

@@ -9,6 +9,7 @@ import typer
 
 from lvdet.cli.json_file import write_json
 from lvdet.cli.options import ExactLvis, Iou, Threads
+from lvdet.cli.table_file import write_layouts, write_text
 from lvdet.cli.targets import require_target
 from lvdet.cli.terminal import note, print_tables, progress_bar, warn
 from lvdet.errors import InputError
@@ -137,9 +138,6 @@ def run(
 
 def write_tables(path: Path, result: Sweep | None, example: Toy | None) -> None:
     """Writes what was worked out in the format that the ending names."""
-    from lvdet.metrics.table_text import latex, markdown
-    from lvdet.read.files import write_whole
-
     ending = path.suffix.lower()
     if ending == ".json":
         content = {} if result is None else result.to_dict()
@@ -148,14 +146,11 @@ def write_tables(path: Path, result: Sweep | None, example: Toy | None) -> None:
     if ending == ".csv":
         if result is None:
             raise InputError(f"{path}: the toy example is written as .json, .md or .tex")
-        text = result.to_csv()
-    else:
-        layouts = [] if example is None else [example.layout()]
-        digits = 1 if ending == ".tex" else 2
-        layouts += [] if result is None else result.layouts(digits)
-        text = (latex if ending == ".tex" else markdown)(layouts)
-    with write_whole(path) as file:
-        file.write(text.encode(errors="replace"))
+        write_text(result.to_csv(), path)
+        return
+    layouts = [] if example is None else [example.layout()]
+    layouts += [] if result is None else result.layouts(1 if ending == ".tex" else 2)
+    write_layouts(layouts, path)
 
 
 def _parts(text: str, option: str) -> list[str]:
