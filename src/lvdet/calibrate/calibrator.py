@@ -16,7 +16,7 @@ from lvdet.calibrate.samples import (
     require_chances,
 )
 from lvdet.errors import InputError
-from lvdet.metrics.inputs import Annotations, DetectionSource, Watch, watched
+from lvdet.metrics.inputs import Annotations, DetectionSource, ResultSource, Watch, watched
 from lvdet.metrics.protocols import FIXED_PER_CLASS
 from lvdet.metrics.subsets import first_ids
 from lvdet.metrics.warnings import reading_warnings
@@ -77,7 +77,7 @@ class Calibrator:
     def fit(
         self,
         gt: Annotations,
-        detections: DetectionSource,
+        detections: ResultSource,
         *,
         iou: str | None = None,
         iou_threshold: float = IOU_THRESHOLD,
@@ -131,9 +131,7 @@ class Calibrator:
         )
         return self
 
-    def transform(
-        self, detections: Detections | DetectionSource, *, threads: int | None = None
-    ) -> Detections:
+    def transform(self, detections: DetectionSource, *, threads: int | None = None) -> Detections:
         """The detections with new scores."""
         table = read_detections(detections, threads=threads)
         rows = self.class_rows(table.category_ids, table.source)

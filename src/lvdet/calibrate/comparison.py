@@ -27,7 +27,7 @@ from lvdet.calibrate.samples import (
 from lvdet.errors import InputError
 from lvdet.limit.budgets import PerClass
 from lvdet.match.match import IOU_THRESHOLDS
-from lvdet.metrics.inputs import Annotations, DetectionSource, Pair, Watch, watched
+from lvdet.metrics.inputs import Annotations, Pair, ResultSource, Watch, watched
 from lvdet.metrics.protocols import FIXED_PER_CLASS
 from lvdet.metrics.scores import Scores
 from lvdet.metrics.warnings import input_warnings, reading_warnings
@@ -44,9 +44,9 @@ FOLDS = 5
 
 def compare_calibration(
     gt: Annotations,
-    detections: DetectionSource,
+    detections: ResultSource,
     *,
-    train: tuple[Annotations, DetectionSource] | None = None,
+    train: tuple[Annotations, ResultSource] | None = None,
     methods: Sequence[str] = SHOWN,
     grouping: str = "class",
     missing: str | None = None,

@@ -8,7 +8,7 @@ from typing import Any
 
 from lvdet.calibrate.reliability import CalibrationErrors, Reliability, reliability
 from lvdet.calibrate.samples import IOU_THRESHOLD, Samples, load_samples
-from lvdet.metrics.inputs import Annotations, DetectionSource, Watch, headline
+from lvdet.metrics.inputs import Annotations, ResultSource, Watch, headline
 from lvdet.metrics.protocols import FIXED_PER_CLASS
 from lvdet.metrics.summary import defined
 from lvdet.metrics.table_text import Cell, Layout, percent, text
@@ -75,7 +75,7 @@ class Measurement:
 
 def measure_calibration(
     gt: Annotations,
-    detections: DetectionSource,
+    detections: ResultSource,
     *,
     iou: str | None = None,
     iou_threshold: float = IOU_THRESHOLD,

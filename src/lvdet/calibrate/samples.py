@@ -14,7 +14,7 @@ from lvdet.calibrate.maps import Floats
 from lvdet.errors import InputError
 from lvdet.limit.budgets import PerClass, apply
 from lvdet.limit.needs import Need
-from lvdet.metrics.inputs import Annotations, DetectionSource, Pair, Watch, load_pair
+from lvdet.metrics.inputs import Annotations, Pair, ResultSource, Watch, load_pair
 from lvdet.metrics.protocols import FIXED_PER_CLASS
 from lvdet.metrics.subsets import counted
 from lvdet.tables.categories import Categories
@@ -98,7 +98,7 @@ class Samples:
 
 def load_samples(
     gt: Annotations,
-    detections: DetectionSource,
+    detections: ResultSource,
     *,
     iou: str | None = None,
     iou_threshold: float = IOU_THRESHOLD,
@@ -116,7 +116,7 @@ def load_samples(
 
 def load_best(
     gt: Annotations,
-    detections: DetectionSource,
+    detections: ResultSource,
     dets_per_class: int,
     *,
     iou: str | None = None,

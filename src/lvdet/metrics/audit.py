@@ -10,7 +10,7 @@ from lvdet.limit.needs import Need
 from lvdet.metrics.audit_result import Audit, ShortClass
 from lvdet.metrics.class_caps import largest_class, search_caps
 from lvdet.metrics.cuts import Cuts
-from lvdet.metrics.inputs import Annotations, DetectionSource, Watch, load_pair
+from lvdet.metrics.inputs import Annotations, ResultSource, Watch, load_pair
 from lvdet.metrics.protocols import FIXED_PER_CLASS, old_budget
 from lvdet.metrics.scores import Scores
 from lvdet.metrics.warnings import reading_warnings
@@ -20,7 +20,7 @@ from lvdet.tables.ground_truth import GroundTruth
 
 def audit(
     gt: Annotations,
-    detections: DetectionSource,
+    detections: ResultSource,
     *,
     iou: str | None = None,
     exact_lvis: bool = False,

@@ -30,6 +30,8 @@ FilePath: TypeAlias = str | os.PathLike[str]
 #: What annotations may be given as, and detections.
 Annotations: TypeAlias = GroundTruth | FilePath
 DetectionSource: TypeAlias = Detections | FilePath | list[FilePath]
+#: The same, or what was read already, for several questions about one file.
+ResultSource: TypeAlias = DetectionSource | Results
 
 
 class Watch(Protocol):
@@ -97,7 +99,7 @@ def headline(facts: Mapping[str, Any]) -> str:
 
 def load_pair(
     gt: Annotations,
-    detections: DetectionSource,
+    detections: ResultSource,
     needs: Callable[[GroundTruth], Sequence[Need]] | None,
     *,
     iou: str | None = None,
@@ -108,39 +110,44 @@ def load_pair(
     """The tables of an evaluation, read where paths are given.
 
     Annotations come first. Of results files only what the needs can use is kept in memory; where
-    needs are None, it is the whole table, masks included even where boxes are compared. Results
-    without a class that the annotations have are refused, but for `exact_lvis`.
+    needs are None, it is the whole table, masks included even where boxes are compared. `Results`
+    are taken as they are: they were read for needs no smaller than these. Results without a class
+    that the annotations have are refused, but for `exact_lvis`.
     """
     if not isinstance(gt, GroundTruth | str | os.PathLike):
         raise InputError(f"annotations are a {type(gt).__name__}, expected a table or a path")
     if iou is not None and iou not in IOU_KINDS:
         raise InputError(f"iou is {iou!r}, expected one of {', '.join(IOU_KINDS)}")
     files = named_files(detections)
-    table = read_detections(detections) if files is None else None
+    results: Results | None = None
+    if isinstance(detections, Results):
+        results = detections
+    elif files is None:
+        results = Results.of(read_detections(detections))
     masks = iou != "bbox"
     if iou is None and (isinstance(gt, GroundTruth) or Path(gt).is_file()):
         # Masks of annotations take time to read; but what is no file can be read only once.
-        masks = _has_masks(table) if files is None else may_have_masks(files)
+        masks = _has_masks(results) if files is None else may_have_masks(files)
 
     def read_truth(path: FilePath, with_masks: bool) -> GroundTruth:
         with watched(watch, "reading annotations", "bytes") as progress:
             return read_ground_truth(path, masks=with_masks, threads=threads, progress=progress)
 
     truth = gt if isinstance(gt, GroundTruth) else read_truth(gt, masks)
-    if files is not None and needs is not None:
-        caps = caps_of(needs(truth), truth, unknown=exact_lvis)
+    if files is not None:
         with watched(watch, "reading results", "bytes") as progress:
-            results = read_results(
-                files, truth, caps, masks=iou != "bbox", threads=threads, progress=progress
-            )
-    else:
-        if table is None:
-            with watched(watch, "reading results", "bytes") as progress:
-                table = read_detections(detections, threads=threads, progress=progress)
-        results = Results.of(table)
+            if needs is None:
+                table = read_detections(files, threads=threads, progress=progress)
+                results = Results.of(table)
+            else:
+                caps = caps_of(needs(truth), truth, unknown=exact_lvis)
+                results = read_results(
+                    files, truth, caps, masks=iou != "bbox", threads=threads, progress=progress
+                )
+    assert results is not None  # given, or read
     if not exact_lvis:
         require_known_class(truth, results)
-    has_masks = _has_masks(results.detections)
+    has_masks = _has_masks(results)
     if iou is None and has_masks and not masks and not isinstance(gt, GroundTruth):
         truth = read_truth(gt, True)  # the first rows had no masks, but others have
     if iou is None:
@@ -148,5 +155,5 @@ def load_pair(
     return Pair(truth, results, iou)
 
 
-def _has_masks(detections: Detections | None) -> bool:
-    return detections is not None and detections.masks is not None
+def _has_masks(results: Results | None) -> bool:
+    return results is not None and results.detections.masks is not None

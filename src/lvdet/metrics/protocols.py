@@ -12,7 +12,7 @@ from lvdet.errors import InputError
 from lvdet.limit.budgets import Budget, PerClass, PerImage, PerImageClass, apply, describe
 from lvdet.limit.needs import Need
 from lvdet.metrics.average_precision import Curves, class_curves
-from lvdet.metrics.inputs import Annotations, DetectionSource, Watch, load_pair
+from lvdet.metrics.inputs import Annotations, ResultSource, Watch, load_pair
 from lvdet.metrics.pooled import Pools
 from lvdet.metrics.result import Evaluation, ProtocolResult
 from lvdet.metrics.subsets import counted, select
@@ -70,7 +70,7 @@ def protocols(
 
 def evaluate(
     gt: Annotations,
-    detections: DetectionSource,
+    detections: ResultSource,
     *,
     iou: str | None = None,
     protocol: Sequence[str] = PROTOCOLS,

@@ -23,7 +23,7 @@ from lvdet.metrics.budget_tables import (
     paper_tables,
 )
 from lvdet.metrics.cuts import Cuts
-from lvdet.metrics.inputs import Annotations, DetectionSource, Watch, load_pair
+from lvdet.metrics.inputs import Annotations, ResultSource, Watch, load_pair
 from lvdet.metrics.protocols import old_budget
 from lvdet.metrics.scores import Scores
 from lvdet.metrics.subsets import select
@@ -40,7 +40,7 @@ from lvdet.tables.ground_truth import GroundTruth
 
 def sweep(
     gt: Annotations,
-    detections: DetectionSource,
+    detections: ResultSource,
     *,
     per_image: LimitList = None,
     per_class: LimitList = None,

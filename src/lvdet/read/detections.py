@@ -42,6 +42,8 @@ class NamedFiles(NamedTuple):
 
 def named_files(source: object) -> NamedFiles | None:
     """The files meant by a path or a list of paths; None where it is neither."""
+    if isinstance(source, NamedFiles):
+        return source
     if isinstance(source, str | os.PathLike):
         return NamedFiles(expand(source), os.fspath(source))
     if (
