@@ -21,6 +21,7 @@ def require_folds(folds: object, images: int) -> None:
 def cross_scores(
     samples: Samples,
     recipe: Recipe,
+    sample_folds: NDArray[np.int32],
     folds: NDArray[np.int32],
     category: NDArray[np.int32],
     score: Floats,
@@ -29,11 +30,12 @@ def cross_scores(
     progress: Progress | None = None,
 ) -> Floats:
     """[N] new scores of detections ([N] class and score), each by a fit to the samples of the
-    other parts; `folds` ([N]) is the part that the image of each detection is in."""
+    other parts; `folds` ([N]) is the part that the image of each detection is in, `sample_folds`
+    that of each sample."""
     new = np.empty(len(score))
     parts = int(folds.max(initial=-1)) + 1
     for part in range(parts):
-        others = samples.where(folds[samples.detection] != part)
+        others = samples.where(sample_folds != part)
         fitted = fit_classes(others, recipe, threads=threads)
         here = np.flatnonzero(folds == part)
         new[here] = fitted.new_scores(category[here], score[here], threads=threads)
