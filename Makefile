@@ -9,9 +9,11 @@ demo: $(VENV)/.installed
 	$(BIN)/lvdet demo demo
 
 test: $(VENV)/.tested-with
+	sh tests/install_chromium.sh
 	$(BIN)/python -m pytest -n 2
 
 test-long: $(VENV)/.tested-with
+	sh tests/install_chromium.sh
 	$(BIN)/python -m pytest -n 2 -m long
 
 bench: $(VENV)/.installed benchmarks/.venv/.installed

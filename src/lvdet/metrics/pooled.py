@@ -46,15 +46,26 @@ class Pools:
     ) -> Curves:
         """A curve for each pool over all areas, [pools, 1, T]; `keep` ([K]) is over the rows of
         the matches."""
-        curves, _ = accumulate(
+        return self._accumulate(keep, threads, points=False)[0]
+
+    def points(
+        self, keep: NDArray[np.bool_] | None = None, *, threads: int | None = None
+    ) -> NDArray[np.float64]:
+        """[pools, T, 101] the precision at each recall, for plots."""
+        return self._accumulate(keep, threads, points=True)[1][:, 0]
+
+    def _accumulate(
+        self, keep: NDArray[np.bool_] | None, threads: int | None, *, points: bool
+    ) -> tuple[Curves, NDArray[np.float64]]:
+        return accumulate(
             self._matches,
             self._truth,
             self._offsets,
             order=self._order,
             keep=keep,
+            points=points,
             threads=threads,
         )
-        return curves
 
 
 def ranked_together(matches: Matches, score: NDArray[np.float64]) -> NDArray[np.int32]:

@@ -1,0 +1,116 @@
+"""`lvdet report`: one page that says it all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lvdet.cli.options import Annotations, Iou, Threads
+from lvdet.cli.targets import require_target
+from lvdet.cli.terminal import progress_bar, warn
+from lvdet.errors import InputError
+
+EXAMPLES = """\b
+Examples:
+  lvdet report lvis_v1_val.json results.json -o report.html
+  lvdet report gt.json baseline.json new.json -o report.html --figures figures
+  lvdet report gt.json results.json --calibrator cal.json --images val2017 -o report.html
+"""
+
+
+def run(
+    ground_truth: Annotations,
+    detections: Annotated[
+        list[str],
+        typer.Argument(metavar="DT…", help="Results, as for evaluate; several are compared."),
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE.html", help="The page to write.")
+    ] = Path("report.html"),
+    name: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TEXT", help="What to call a results file; once for each of them."),
+    ] = None,
+    calibrator: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="CAL.json",
+            help="Calibration to show, as of calibrate fit; once for each results file. Default: "
+            "cross-validation over the images.",
+        ),
+    ] = None,
+    train_gt: Annotated[
+        Path | None,
+        typer.Option(metavar="GT", help="Annotations of training images to fit calibration on."),
+    ] = None,
+    train_dt: Annotated[
+        list[str] | None,
+        typer.Option(metavar="DT", help="Results on them; once for each results file."),
+    ] = None,
+    method: Annotated[
+        str, typer.Option(help="How calibration is fitted, where no --calibrator is given.")
+    ] = "hierarchical",
+    images: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Show detections on images of this folder."),
+    ] = None,
+    image_id: Annotated[
+        list[int] | None,
+        typer.Option(
+            metavar="ID",
+            help="Show this image; may be given again. Default: those that calibration changes "
+            "most.",
+        ),
+    ] = None,
+    figures: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Write the figures as PDF and PNG there, and the tables as .tex, .md and .csv.",
+        ),
+    ] = None,
+    resamples: Annotated[
+        int, typer.Option(metavar="N", help="Resamples of the images, for intervals.")
+    ] = 1000,
+    iou: Iou = None,
+    threads: Threads = None,
+) -> None:
+    """One page on a detector or several: works offline, light and dark, on paper and on a phone."""
+    require_target(output, (".html", ".htm"))
+    if figures is not None and figures.exists() and not figures.is_dir():
+        raise InputError(f"{figures}: it is no folder")
+    if (train_gt is None) != (not train_dt):
+        raise InputError("--train-gt and --train-dt are needed together")
+
+    from lvdet.calibrate.calibrator import Calibrator
+    from lvdet.report.paper_files import require_drawing
+    from lvdet.report.report import build_report
+
+    if figures is not None:
+        require_drawing()
+    report = build_report(
+        ground_truth,
+        detections,
+        names=name,
+        iou=iou,
+        calibrators=[Calibrator.load(path) for path in calibrator or []],
+        train=None if train_gt is None else (train_gt, train_dt or []),
+        method=method,
+        images=images,
+        image_ids=image_id or (),
+        resamples=resamples,
+        threads=threads,
+        watch=progress_bar,
+    )
+    report.save(output)
+    for study in report.studies:
+        print(f"{study.name}\n{study.evaluation}\n")
+    for text in report.findings:
+        print(text)
+    print(f"wrote {output}: {output.stat().st_size / 1e6:.1f} MB")
+    if figures is not None:
+        print(f"wrote {figures}: {len(report.save_figures(figures)):,} files")
+    for text in report.warnings:
+        warn(text)

@@ -1,0 +1,75 @@
+"""How high scores are for rare, common and frequent classes (the paper, section 5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lvdet.limit.budgets import Budget, apply
+from lvdet.metrics.inputs import Pair
+from lvdet.metrics.subsets import counted
+from lvdet.tables.problems import category_rows
+
+#: The shares of detections that lie below each of a level's quantiles.
+SHARES = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+
+@dataclass(frozen=True)
+class ScoreLevel:
+    """The scores of some detections: how many, their mean and their quantiles (`SHARES`)."""
+
+    count: int
+    mean: float
+    quantiles: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class ScoreLevels:
+    """The scores of each frequency group ("all" where there are none), all divided by `unit`: the
+    mean score of frequent classes, so that it is 1 for them (1 where there are none).
+
+    budget: what limits the detections
+    """
+
+    levels: dict[str, ScoreLevel]
+    unit: float
+    budget: str
+
+
+def score_levels(pair: Pair, budget: Budget, *, threads: int | None = None) -> ScoreLevels:
+    """The levels of the detections that a budget leaves, verified or not."""
+    gt, ranking = pair.gt, pair.results.ranking
+    every = np.arange(len(gt.categories))
+    keep = apply(
+        [budget], ranking, among=counted(gt, ranking, every, exact_lvis=False), threads=threads
+    )
+    rows = slice(None) if keep is None else keep
+    known = category_rows(gt, ranking)[ranking.category[rows]]
+    score = ranking.score[rows]
+    groups = gt.categories.groups() or {"all": every}
+    levels = {}
+    for name, classes in groups.items():
+        member = np.zeros(len(gt.categories), dtype=bool)
+        member[classes] = True
+        levels[name] = _level(score[member[known]])
+    frequent = levels["f"].mean if "f" in levels else float("nan")
+    unit = frequent if frequent > 0 else 1.0
+    return ScoreLevels(
+        {name: _scaled(one, unit) for name, one in levels.items()}, unit, str(budget)
+    )
+
+
+def _level(score: NDArray[np.float64]) -> ScoreLevel:
+    if not len(score):
+        nan = float("nan")
+        return ScoreLevel(0, nan, (nan,) * len(SHARES))
+    quantiles = np.quantile(score, SHARES).tolist()
+    return ScoreLevel(len(score), float(score.mean()), tuple(quantiles))
+
+
+def _scaled(level: ScoreLevel, unit: float) -> ScoreLevel:
+    return ScoreLevel(
+        level.count, level.mean / unit, tuple(value / unit for value in level.quantiles)
+    )

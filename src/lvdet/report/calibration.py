@@ -1,0 +1,139 @@
+"""Scores before and after calibration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from lvdet.calibrate.calibrator import Calibrator
+from lvdet.calibrate.comparison_result import Calibrated
+from lvdet.calibrate.fitting import Recipe
+from lvdet.calibrate.maps import Floats
+from lvdet.calibrate.reliability import ReliabilityCurve, reliability_curve
+from lvdet.calibrate.samples import Samples, require_chances
+from lvdet.calibrate.trials import CrossFitted, Judge, Trained, Trial, fitted_scores
+from lvdet.errors import InputError
+from lvdet.limit.budgets import PerClass, apply
+from lvdet.metrics.inputs import Pair
+from lvdet.metrics.protocols import FIXED_PER_CLASS
+from lvdet.metrics.subsets import counted
+from lvdet.read.files import Progress
+from lvdet.tables.matches import Matches
+from lvdet.tables.results import Ranking
+
+#: The IoU at which a detection is right in reliability diagrams and pictures.
+RIGHT_AT = 0.5
+#: Parts of the images where there is no other data to fit on.
+FOLDS = 5
+
+
+@dataclass(frozen=True, eq=False)
+class CalibrationSource:
+    """Where new scores come from: a fitted calibrator, samples of a training set, or, where there
+    is neither, the other parts of the same images.
+
+    method: how scores are fitted, where they are not by a calibrator
+    """
+
+    method: str
+    calibrator: Calibrator | None = None
+    training: Samples | None = None
+
+    def title(self) -> str:
+        """How scores were calibrated, in words."""
+        if self.calibrator is not None:
+            record = self.calibrator.record
+            return f"{record.recipe.method}, fitted before on {record.origin.detections}"
+        if self.training is not None:
+            return f"{self.method}, fitted on {self.training.source}"
+        return f"{self.method}, each of {FOLDS} parts of the images by a fit to the others"
+
+
+@dataclass(frozen=True, eq=False)
+class CalibrationStudy:
+    """Scores before and after calibration, and what they are worth.
+
+    before, after: over all detections that count ("all"), and by frequency
+    worth_before, worth_after: AP-Pool, AP-Fixed and calibration errors
+    scores: [N] the new scores of all detections of the pair, where they were asked for
+    title: how they were made
+    """
+
+    before: dict[str, ReliabilityCurve]
+    after: dict[str, ReliabilityCurve]
+    worth_before: Calibrated
+    worth_after: Calibrated
+    scores: Floats | None
+    title: str
+
+
+def study_calibration(
+    pair: Pair,
+    matches: Matches,
+    source: CalibrationSource,
+    *,
+    all_scores: bool = False,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> CalibrationStudy:
+    """What calibration does to a detector, over the detections that AP-Fixed counts; with
+    `all_scores`, also the new scores of those that it does not."""
+    gt, ranking = pair.gt, pair.results.ranking
+    require_chances(ranking.score, lambda _: ranking.source)
+    every = np.arange(len(gt.categories))
+    among = counted(gt, ranking, every, exact_lvis=False)
+    judged = np.zeros(len(ranking), dtype=bool)
+    judged[matches.detection] = True  # what counts nowhere changes no number
+    keep = apply([PerClass(FIXED_PER_CLASS)], ranking, among=among, threads=threads)
+    if keep is not None:
+        judged &= keep
+    judge = Judge(replace(pair, results=pair.results.where(judged)), RIGHT_AT, threads)
+    if not judge.samples.right.any():
+        raise InputError(
+            f"none of the {len(judge.samples):,} detections that count is right at IoU {RIGHT_AT}"
+        )
+    trial = _trial(judge, source)
+    if all_scores:
+        scores = _scores(trial, source, ranking, threads, progress)
+        new = scores[judged]
+    else:
+        scores = None
+        new = _scores(trial, source, judge.pair.results.ranking, threads, progress)
+    return CalibrationStudy(
+        _curves(judge.samples),
+        _curves(judge.rescored(new)),
+        trial.uncalibrated,
+        trial.worth(new),
+        scores,
+        source.title(),
+    )
+
+
+def _trial(judge: Judge, source: CalibrationSource) -> Trial:
+    if source.calibrator is None and source.training is None:
+        return CrossFitted(judge, min(FOLDS, len(judge.pair.gt.images)))
+    return Trained(judge, judge.samples if source.training is None else source.training)
+
+
+def _scores(
+    trial: Trial,
+    source: CalibrationSource,
+    ranking: Ranking,
+    threads: int | None,
+    progress: Progress | None,
+) -> Floats:
+    if source.calibrator is None:
+        return trial.scores(Recipe.of(source.method), ranking, progress)
+    source.calibrator.class_rows(ranking.category_ids, ranking.source)  # refuses unknown classes
+    record = source.calibrator.record
+    return fitted_scores(record.fitted, record.categories, ranking, threads=threads)
+
+
+def _curves(samples: Samples) -> dict[str, ReliabilityCurve]:
+    curves = {"all": reliability_curve(samples.score, samples.right)}
+    frequency = samples.categories.frequency[samples.category]
+    for name in samples.categories.groups():
+        member = frequency == name
+        curves[name] = reliability_curve(samples.score[member], samples.right[member])
+    return curves

@@ -1,0 +1,52 @@
+"""All figures of a report, by the names they have on the page and as files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+
+from lvdet.compare.result import Comparison
+from lvdet.report.figures.comparison import deltas
+from lvdet.report.figures.errors import confusions, error_costs
+from lvdet.report.figures.limits import limit_by_frequency, limit_per_class, limit_per_image
+from lvdet.report.figures.precision import (
+    class_precision,
+    pooled_precision,
+    precision_by_frequency,
+)
+from lvdet.report.figures.reliability import after_calibration, before_calibration
+from lvdet.report.figures.score_levels import score_levels
+from lvdet.report.study import Study
+
+#: A figure of all detectors together, or one for each; None where there is nothing to draw.
+Versions = list[go.Figure | None]
+
+
+def all_figures(studies: Sequence[Study], comparison: Comparison | None) -> dict[str, Versions]:
+    """The figures by name."""
+    first = studies[0].evaluation
+    largest = int(np.argmax(first.truth)) if len(first.truth) else None
+    figures: dict[str, Versions] = {}
+    if comparison is not None:
+        figures["deltas"] = [deltas(comparison)]
+    figures["limit-per-image"] = [limit_per_image(studies)]
+    if first.categories.groups():
+        figures["limit-by-frequency"] = _each(limit_by_frequency, studies)
+    figures["limit-per-class"] = [limit_per_class(studies)]
+    figures["pooled-precision"] = [pooled_precision(studies)]
+    if first.categories.groups():
+        figures["precision-by-frequency"] = _each(precision_by_frequency, studies)
+    if largest is not None:
+        figures["class-precision"] = [class_precision(studies, largest)]
+    figures["score-levels"] = [score_levels(studies)]
+    figures["reliability-before"] = _each(before_calibration, studies)
+    figures["reliability-after"] = _each(after_calibration, studies)
+    figures["error-costs"] = [error_costs(studies)]
+    figures["confusions"] = _each(confusions, studies)
+    return figures
+
+
+def _each(draw: Callable[[Study], go.Figure | None], studies: Sequence[Study]) -> Versions:
+    return [draw(study) for study in studies]

@@ -1,0 +1,83 @@
+"""What limits on detections do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import plotly.graph_objects as go
+
+from lvdet.metrics.scores import NAMES
+from lvdet.metrics.sweep_result import Sweep, SweepRow
+from lvdet.report.figures.style import (
+    GROUP_COLOURS,
+    GROUP_DASHES,
+    GROUP_NAMES,
+    figure,
+    limit_text,
+    model_colour,
+    percents,
+    plain,
+)
+from lvdet.report.study import Study
+
+
+def limit_per_image(studies: Sequence[Study]) -> go.Figure:
+    """AP by detections an image of each detector; dashed where each class is cut first."""
+    fig = _empty("detections an image")
+    for place, study in enumerate(studies):
+        rows, reranked = _by_image(study.by_image)
+        fig.add_trace(_line(rows, "AP", study.name, model_colour(place), image=True))
+        if reranked:
+            name = f"{study.name}, re-ranked"
+            line = _line(reranked, "AP", name, model_colour(place), image=True)
+            fig.add_trace(line.update(line={"dash": "dash"}, marker={"symbol": "circle-open"}))
+    return fig
+
+
+def limit_by_frequency(study: Study) -> go.Figure:
+    """AP of rare, common and frequent classes by detections an image."""
+    fig = _empty("detections an image")
+    rows, _ = _by_image(study.by_image)
+    for metric in NAMES:
+        group = metric.removeprefix("AP") or "all"
+        if all(row.metrics[metric] != row.metrics[metric] for row in rows):
+            continue
+        line = _line(rows, metric, GROUP_NAMES[group], GROUP_COLOURS[group], image=True)
+        fig.add_trace(line.update(line={"dash": GROUP_DASHES[group]}))
+    return fig
+
+
+def limit_per_class(studies: Sequence[Study]) -> go.Figure:
+    """AP by detections a class of each detector, without a limit an image."""
+    fig = _empty("detections a class")
+    for place, study in enumerate(studies):
+        rows = study.by_class.rows
+        fig.add_trace(_line(rows, "AP", study.name, model_colour(place), image=False))
+    return fig
+
+
+def _empty(limit: str) -> go.Figure:
+    fig = figure(limit, "AP, mean over classes (%)")
+    fig.update_xaxes(type="category")
+    fig.update_yaxes(rangemode="tozero")
+    return fig
+
+
+def _by_image(swept: Sweep) -> tuple[list[SweepRow], list[SweepRow]]:
+    """The rows with a limit an image alone, and those with one a class before it."""
+    plain_rows = [row for row in swept.rows if row.dets_per_class is None]
+    return plain_rows, [row for row in swept.rows if row.dets_per_class is not None]
+
+
+def _line(
+    rows: Sequence[SweepRow], metric: str, name: str, colour: str, *, image: bool
+) -> go.Scatter:
+    limits = [row.dets_per_image if image else row.dets_per_class for row in rows]
+    return go.Scatter(
+        x=[limit_text(limit) for limit in limits],
+        y=percents([row.metrics[metric] for row in rows]),
+        name=plain(name),
+        mode="lines+markers",
+        line={"color": colour},
+        hovertemplate="%{y:.2f}",
+    )

@@ -1,0 +1,167 @@
+"""A report: all that is worked out, to be shown as a page, as figures and as tables."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from lvdet.calibrate.calibrator import Calibrator
+from lvdet.calibrate.fitting import HIERARCHICAL, Recipe
+from lvdet.calibrate.samples import load_samples
+from lvdet.compare.comparison import compare_pairs
+from lvdet.compare.names import short_names
+from lvdet.compare.result import Comparison
+from lvdet.errors import InputError
+from lvdet.limit.needs import Need
+from lvdet.metrics.inputs import Annotations, Pair, ResultSource, Watch, load_pair
+from lvdet.read.files import write_whole
+from lvdet.report.calibration import RIGHT_AT, CalibrationSource
+from lvdet.report.pictures import PictureFolder
+from lvdet.report.study import Study, study
+from lvdet.tables.ground_truth import GroundTruth
+
+#: Detectors in one report: more are no longer told apart.
+MOST = 6
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """What is known of one detector or several, on the same images.
+
+    studies:    one a detector
+    comparison: what differences from the first hold; None where there is one detector
+    images_asked_for: whether the images shown were named
+    """
+
+    studies: list[Study]
+    comparison: Comparison | None
+    images_asked_for: bool
+
+    @property
+    def federated(self) -> bool:
+        """True for LVIS files."""
+        return bool(self.studies[0].evaluation.inputs["format"] == "lvis")
+
+    @property
+    def warnings(self) -> list[str]:
+        """What a reader of the numbers should know, each once."""
+        every = [text for study in self.studies for text in study.evaluation.warnings]
+        return list(dict.fromkeys(every))
+
+    @property
+    def findings(self) -> list[str]:
+        """What the comparison says in words."""
+        return [] if self.comparison is None else self.comparison.sentences
+
+    def to_html(self) -> str:
+        """The page."""
+        from lvdet.report.page import render
+
+        return render(self)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the page, whole or not at all."""
+        page = self.to_html().encode(errors="replace")
+        with write_whole(path) as file:
+            file.write(page)
+
+    def save_figures(self, folder: str | os.PathLike[str]) -> list[Path]:
+        """Writes every figure as PDF and PNG, and the tables as LaTeX, Markdown and CSV, into a
+        folder; gives back what was written."""
+        from lvdet.report.paper_files import write_paper_files
+
+        return write_paper_files(self, Path(folder))
+
+
+def build_report(
+    gt: Annotations,
+    detections: Sequence[ResultSource],
+    *,
+    names: Sequence[str] | None = None,
+    iou: str | None = None,
+    calibrators: Sequence[Calibrator] = (),
+    train: tuple[Annotations, Sequence[ResultSource]] | None = None,
+    method: str = HIERARCHICAL,
+    images: str | os.PathLike[str] | None = None,
+    image_ids: Sequence[int] = (),
+    resamples: int = 1_000,
+    seed: int = 0,
+    threads: int | None = None,
+    watch: Watch | None = None,
+) -> Report:
+    """A report on detectors: tables, or paths of files, as for `evaluate`.
+
+    names: what to call the detectors; by default by their files
+    calibrators: fitted ones, one a detector, for scores after calibration; else `method` is
+        fitted to `train` (annotations of other images and results there, one a detector), or by
+        cross-validation over these images
+    images: a folder of images, to show detections on some of them; image_ids: on which ones
+    resamples, seed: of the bootstrap, where there are several detectors
+    """
+    if not 1 <= len(detections) <= MOST:
+        raise InputError(f"{len(detections)} results to report on, expected 1 to {MOST}")
+    _require_one_each(calibrators, train, len(detections))
+    if image_ids and images is None:
+        raise InputError("images are asked for by id, but there is no folder of them")
+    folder = None if images is None else PictureFolder(Path(images), tuple(image_ids))
+    Recipe.of(method)  # refused before the work begins
+    pairs: list[Pair] = []
+    for one in detections:
+        pair = load_pair(
+            pairs[0].gt if pairs else gt,
+            one,
+            None if folder is not None else _everything,
+            iou=pairs[0].iou if pairs else iou,
+            threads=threads,
+            watch=watch,
+        )
+        pairs.append(pair)
+    called = list(names or short_names([pair.results.source for pair in pairs]))
+    if len(called) != len(pairs):
+        raise InputError(f"{len(called)} names for {len(pairs)} results")
+    studies = []
+    for place, (pair, name) in enumerate(zip(pairs, called, strict=True)):
+        source = CalibrationSource(method)
+        if calibrators:
+            source = CalibrationSource(method, calibrator=calibrators[place])
+        elif train is not None:
+            _, training = load_samples(
+                train[0],
+                train[1][place],
+                iou=pair.iou,
+                iou_threshold=RIGHT_AT,
+                threads=threads,
+                watch=watch,
+            )
+            source = CalibrationSource(method, training=training)
+        studies.append(study(pair, name, source, folder, threads=threads, watch=watch))
+    comparison = None
+    if len(pairs) > 1:
+        comparison = compare_pairs(
+            pairs, names=called, resamples=resamples, seed=seed, threads=threads, watch=watch
+        )
+    return Report(studies, comparison, bool(image_ids))
+
+
+def _require_one_each(
+    calibrators: Sequence[Calibrator],
+    train: tuple[Annotations, Sequence[ResultSource]] | None,
+    detectors: int,
+) -> None:
+    """Refuses calibration that is not given for every detector: each has scores of its own."""
+    if calibrators and train is not None:
+        raise InputError("both calibrators and a training set: which of them is it to be?")
+    if calibrators and len(calibrators) != detectors:
+        raise InputError(f"{len(calibrators)} calibrators for {detectors} results, expected one each")
+    if train is not None and len(train[1]) != detectors:
+        raise InputError(
+            f"{len(train[1])} results on training images for {detectors} results, expected one each"
+        )
+
+
+def _everything(gt: GroundTruth) -> list[Need]:
+    return [Need(None, np.arange(len(gt.categories)))]
