@@ -9,30 +9,13 @@ import numpy as np
 import pytest
 
 import lvdet
+from diagnosis.error_sets import kinds_by_row, targets_by_row
 from lvdet.diagnosis.kinds import ROW_KINDS
 from oracles.error_cases import error_case
 from oracles.tide_reference import diagnose_by_tide, uncertain
 from tabled import read_case
 
 SEEDS = 60
-
-
-def kinds_by_row(diagnosis: lvdet.Diagnosis, rows: int) -> list[str]:
-    """What each row of the results is; rows that were not matched at all are not counted."""
-    kinds = ["not counted"] * rows
-    for row, kind in zip(diagnosis.rows.detection.tolist(), diagnosis.rows.kind, strict=True):
-        kinds[row] = ROW_KINDS[kind]
-    return kinds
-
-
-def targets_by_row(diagnosis: lvdet.Diagnosis, gt: lvdet.GroundTruth) -> dict[int, int]:
-    """The annotation that each classification and localisation error points at."""
-    rows = diagnosis.rows
-    return {
-        int(row): int(gt.id[target])
-        for row, kind, target in zip(rows.detection, rows.kind, rows.target, strict=True)
-        if ROW_KINDS[kind] in ("classification", "localisation")
-    }
 
 
 @pytest.mark.parametrize("masks", [False, True])
@@ -45,7 +28,7 @@ def test_kinds_and_costs(federated: bool, masks: bool, tmp_path: Path) -> None:
         ours = lvdet.diagnose(gt, dt, iou="segm" if masks else "bbox")
         tide = diagnose_by_tide(annotations, results, masks)
         assert kinds_by_row(ours, len(results)) == tide.kinds, seed
-        assert targets_by_row(ours, gt) == tide.target, seed
+        assert targets_by_row(ours, gt, "classification", "localisation") == tide.target, seed
         assert set(gt.id[ours.missed].tolist()) == tide.missed, seed
         met.update(tide.kinds)
         met["missed"] += len(tide.missed)
