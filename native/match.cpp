@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "cells.hpp"
+#include "comparer.hpp"
 #include "iou.hpp"
 #include "parallel.hpp"
 
@@ -21,6 +22,7 @@ class CellMatcher {
         : truth_(truth),
           found_(found),
           settings_(settings),
+          masks_(truth, found, settings.overlap),
           bytes_((settings.thresholds.size() + 7) / 8),
           all_(bytes_, 0),
           lowest_(std::numeric_limits<double>::infinity()) {
@@ -65,6 +67,8 @@ class CellMatcher {
                 if (candidate_[d] >= 0)
                     write(mixed ? mixed_ : plain_, d, not_exhaustive || outside(d, area),
                           truth_rows, outcome(out, place[d]) + area * 2 * bytes_);
+            if (area == 0 && settings_.partners)
+                write_partners(mixed ? mixed_ : plain_, founds, truth_rows, place, out);
         }
     }
 
@@ -111,6 +115,19 @@ class CellMatcher {
         }
     }
 
+    // The rows of the ground truth that the candidates are matched with.
+    void write_partners(const std::vector<std::int32_t>& partner, std::size_t founds,
+                        const std::int32_t* truth_rows, const std::int32_t* place,
+                        Matched& out) const {
+        const std::size_t thresholds = settings_.thresholds.size();
+        for (std::size_t d = 0; d < founds; ++d)
+            for (std::size_t t = 0; candidate_[d] >= 0 && t < thresholds; ++t) {
+                const std::int32_t g = partner[index(candidate_[d]) * thresholds + t];
+                if (g >= 0 && !truth_.reads_unmatched[truth_rows[g]])
+                    out.partner[index(place[d]) * thresholds + t] = truth_rows[g];
+            }
+    }
+
     // Areas of the detections, and overlaps of those that could match anything.
     void measure(std::int32_t image, const std::int32_t* truth_rows, std::size_t truths,
                  const std::int32_t* found_rows, std::size_t founds) {
@@ -121,13 +138,13 @@ class CellMatcher {
         candidates_ = 0;
         const bool boxes = settings_.overlap == Overlap::bbox;
         if (!boxes || !settings_.area_from_box)
-            load_shapes(image, truth_rows, boxes ? 0 : truths, found_rows, founds);
+            masks_.load(image, truth_rows, boxes ? 0 : truths, found_rows, founds);
         for (std::size_t d = 0; d < founds; ++d) {
             const double* box = found_.box + 4 * index(found_rows[d]);
             if (settings_.area_from_box)
                 found_area_[d] = box[2] * box[3];
             else
-                found_area_[d] = static_cast<double>(found_shapes_[d].area);
+                found_area_[d] = masks_.found_area(d);
             if (dropped(d)) continue;
             const std::size_t before = near_.size();
             for (std::size_t g = 0; g < truths; ++g) {
@@ -144,47 +161,7 @@ class CellMatcher {
         const bool crowd = truth_.crowd[truth_row];
         if (settings_.overlap == Overlap::bbox)
             return box_iou(box, truth_.box + 4 * index(truth_row), crowd);
-        const Shape &a = found_shapes_[d], &b = truth_shapes_[g];
-        if (mask_iou_bound(a, b, crowd) < lowest_) return 0.0;
-        const double whole = mask_iou(a, b, crowd);
-        if (settings_.overlap == Overlap::segm || crowd || whole < lowest_) return whole;
-        return std::min(whole, mask_iou(found_edges(d), truth_edges_[g], crowd));
-    }
-
-    const Shape& found_edges(std::size_t d) const {
-        if (edge_of_ != static_cast<std::int64_t>(d)) {
-            edge_.runs = boundary(found_shapes_[d].runs, height_, width_, reach_);
-            edge_.area = mask_area(edge_.runs);
-            edge_of_ = static_cast<std::int64_t>(d);
-        }
-        return edge_;
-    }
-
-    void load_shapes(std::int32_t image, const std::int32_t* truth_rows, std::size_t truths,
-                     const std::int32_t* found_rows, std::size_t founds) {
-        height_ = truth_.height[image];
-        width_ = truth_.width[image];
-        reach_ = boundary_reach(height_, width_);
-        edge_of_ = -1;
-        found_shapes_.resize(std::max(founds, found_shapes_.size()));
-        for (std::size_t d = 0; d < founds; ++d)
-            load(found_.masks, found_rows[d], true, found_shapes_[d]);
-        if (founds == 0) return;
-        truth_shapes_.resize(std::max(truths, truth_shapes_.size()));
-        truth_edges_.resize(truth_shapes_.size());
-        for (std::size_t g = 0; g < truths; ++g) {
-            load(truth_.masks, truth_rows[g], false, truth_shapes_[g]);
-            if (settings_.overlap != Overlap::boundary) continue;
-            truth_edges_[g].runs = boundary(truth_shapes_[g].runs, height_, width_, reach_);
-            truth_edges_[g].area = mask_area(truth_edges_[g].runs);
-        }
-    }
-
-    void load(const MaskColumn& masks, std::int32_t row, bool detection, Shape& shape) const {
-        if (const char* wrong = row_runs(masks, index(row), height_, width_, shape.runs))
-            throw MaskError(wrong, detection, row);
-        shape.area = mask_area(shape.runs);
-        shape.box = mask_box(shape.runs, height_);
+        return masks_.overlap(d, g, crowd, lowest_);
     }
 
     // The matching itself: for each candidate, best first, and each threshold, the ground truth
@@ -236,10 +213,10 @@ class CellMatcher {
     const Truth& truth_;
     const Found& found_;
     const Settings& settings_;
+    Comparer masks_;
     std::size_t bytes_;
     std::vector<std::uint8_t> all_;  // a bit for each threshold
     double lowest_;
-    std::int64_t height_ = 0, width_ = 0, reach_ = 0;
     std::vector<double> found_area_;
     std::vector<std::int32_t> candidate_;  // number among those that could match, or -1
     std::size_t candidates_ = 0;
@@ -247,9 +224,6 @@ class CellMatcher {
     std::vector<std::size_t> near_end_;  // [candidates + 1]
     std::vector<std::uint8_t> truth_ignored_, taken_;
     std::vector<std::int32_t> plain_, mixed_;  // [candidates, thresholds] partner, or -1
-    std::vector<Shape> found_shapes_, truth_shapes_, truth_edges_;
-    mutable Shape edge_;
-    mutable std::int64_t edge_of_ = -1;
 };
 
 std::vector<std::int64_t> count_truth(const Truth& truth, const Settings& settings) {
@@ -274,6 +248,7 @@ Matched match(const Truth& truth, const Found& found, const Settings& settings) 
     const std::size_t bytes = (settings.thresholds.size() + 7) / 8;
     out.outcomes.assign(ranked.rows.size() * settings.area_low.size() * 2 * bytes, 0);
     out.truth = count_truth(truth, settings);
+    if (settings.partners) out.partner.assign(ranked.rows.size() * settings.thresholds.size(), -1);
 
     std::vector<std::int32_t> truth_cell(truth.rows);
     parallel_for((truth.rows + kBlock - 1) / kBlock, settings.threads, [&](std::size_t block) {

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from lvdet.calibrate.comparison_result import CalibrationTable
     from lvdet.calibrate.measure import Measurement, measure_calibration
     from lvdet.calibrate.reliability import calibration_errors, reliability_curve
+    from lvdet.diagnosis.diagnose import diagnose
+    from lvdet.diagnosis.result import Diagnosis
     from lvdet.errors import InputError, LvdetError, OutputError
     from lvdet.limit.budgets import PerClass, PerImage, PerImageClass
     from lvdet.metrics.audit import audit
@@ -51,6 +53,7 @@ __all__ = [
     "Categories",
     "ClassCap",
     "Detections",
+    "Diagnosis",
     "Evaluation",
     "GroundTruth",
     "InputError",
@@ -73,6 +76,7 @@ __all__ = [
     "calibration_errors",
     "check",
     "compare_calibration",
+    "diagnose",
     "evaluate",
     "measure_calibration",
     "merge_top_k",
@@ -94,6 +98,7 @@ _HOMES = {
     "Categories": "lvdet.tables.categories",
     "ClassCap": "lvdet.metrics.class_caps",
     "Detections": "lvdet.tables.detections",
+    "Diagnosis": "lvdet.diagnosis.result",
     "Evaluation": "lvdet.metrics.result",
     "GroundTruth": "lvdet.tables.ground_truth",
     "InputError": "lvdet.errors",
@@ -115,6 +120,7 @@ _HOMES = {
     "calibration_errors": "lvdet.calibrate.reliability",
     "check": "lvdet.read.check",
     "compare_calibration": "lvdet.calibrate.comparison",
+    "diagnose": "lvdet.diagnosis.diagnose",
     "evaluate": "lvdet.metrics.protocols",
     "measure_calibration": "lvdet.calibrate.measure",
     "merge_top_k": "lvdet.sink.merge",

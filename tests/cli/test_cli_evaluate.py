@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import lvdet
 from cli.run_lvdet import Done, lvdet_call, lvdet_command
 from cli.small_set import COCO, FOUND, LVIS, Json, pair, save
 from oracles.cases import coco_case, lvis_case
@@ -440,3 +441,86 @@ def test_an_annotation_of_id_0(tmp_path: Path) -> None:
     assert done.err == ""
     agree(exact["protocols"]["old"], evaluate_lvis(content, FOUND, "bbox"))
     assert exact["protocols"]["old"]["APr"] == 0
+
+
+def test_errors_in_the_json_and_under_the_table(tmp_path: Path) -> None:
+    gt, dt = pair(tmp_path)
+    plain, printed = evaluate(tmp_path, gt, dt, run=lvdet_command)
+    scores, done = evaluate(tmp_path, gt, dt, "--errors", run=lvdet_command)
+    assert list(scores) == ["protocols", "inputs", "warnings", "errors"]
+    errors = scores.pop("errors")
+    assert scores == plain  # without the flag nothing is otherwise
+    assert done.out.startswith(printed.out)
+    assert done.err == ""
+    assert (errors["metric"], errors["budget"]) == ("AP50", "10,000/class")
+    assert (errors["foreground_iou"], errors["background_iou"]) == (0.5, 0.1)
+    assert errors["before"] == {"all": pytest.approx(0.5), "r": pytest.approx(1), "c": 0, "f": None}
+    # What is taken for a dog in image 2, where there is none, is background; the dog is missed.
+    counts = {name: kind["count"]["all"] for name, kind in errors["kinds"].items()}
+    assert counts == {
+        "classification": 0,
+        "localisation": 0,
+        "both": 0,
+        "duplicate": 0,
+        "background": 1,
+        "missed": 1,
+    }
+    assert errors["kinds"]["background"]["cost"]["all"] == 0
+    assert errors["kinds"]["missed"]["cost"]["all"] == pytest.approx(0.5)
+    assert errors["kinds"]["missed"]["cost"]["c"] is None  # no dog is left to find
+    assert list(errors["totals"]) == ["false positives", "false negatives"]
+    assert (errors["confusion_pairs"], errors["confusions"]) == (0, [])
+    lines = [line.split() for line in done.out.splitlines()]
+    assert ["AP50", "before", "50.00", "100.00", "0.00", "–"] in lines
+    assert ["background", "+0.00", "+0.00", "+0.00", "–", "1", "0", "1", "0"] in lines
+    assert ["missed", "+50.00", "+0.00", "–", "–", "1", "0", "1", "0"] in lines
+
+
+def test_errors_name_confusions(tmp_path: Path) -> None:
+    row = {"image_id": 1, "category_id": 4, "bbox": [10, 10, 20, 20], "score": 0.25}
+    gt, dt = pair(tmp_path, LVIS, [*FOUND, row])
+    scores, done = evaluate(tmp_path, gt, dt, "--errors")
+    assert scores["errors"]["confusions"] == [
+        {
+            "detected": {"id": 4, "name": "dog"},
+            "actual": {"id": 3, "name": "cat"},
+            "count": 1,
+            "highest_score": 0.25,
+            "score_sum": 0.25,
+        }
+    ]
+    assert ["dog", "cat", "1", "0.250"] in [line.split() for line in done.out.splitlines()]
+
+
+def test_errors_take_budgets_classes_and_groups(tmp_path: Path) -> None:
+    gt, dt = pair(tmp_path)
+    groups = save(tmp_path / "groups.json", {"pets": ["cat", "dog"]})
+    options = ["--errors", "--dets-per-class", "7", "--groups", str(groups), "--classes", "pets"]
+    errors = evaluate(tmp_path, gt, dt, *options, "--protocol", "old")[0]["errors"]
+    assert errors["budget"] == "7/class"
+    assert list(errors["before"]) == ["all", "r", "c", "f", "pets"]
+    assert errors["kinds"]["missed"]["count"]["pets"] == 1
+
+
+@pytest.mark.parametrize("federated", [True, False])
+def test_errors_change_no_number(federated: bool, tmp_path: Path) -> None:
+    """What is read for both answers is enough for each."""
+    case = (lvis_case if federated else coco_case)(9, True, quirks=False)
+    gt, dt = pair(tmp_path, *case)
+    options = ["--dets-per-image", "3", "--dets-per-class", "4"]
+    plain = evaluate(tmp_path, gt, dt, *options)[0]
+    scores = evaluate(tmp_path, gt, dt, *options, "--errors")[0]
+    errors = scores.pop("errors")
+    assert scores == plain
+    assert errors == lvdet.diagnose(gt, dt, dets_per_class=4).numbers()
+
+
+def test_errors_of_standard_input(tmp_path: Path) -> None:
+    gt, dt = pair(tmp_path)
+    done = lvdet_command("evaluate", gt, "-", "--errors", input=dt.read_bytes()).good()
+    assert "Errors at IoU 0.5 and 0.1: cost in points of AP50 (10,000/class)" in done.out
+
+
+def test_errors_are_not_those_of_lvis(tmp_path: Path) -> None:
+    done = lvdet_call("evaluate", *pair(tmp_path), "--errors", "--exact-lvis")
+    done.refused("--errors and --exact-lvis", "lvdet's own reading")

@@ -6,17 +6,19 @@ import csv
 import io
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import typer
 
 from lvdet.cli.json_file import write_json
 from lvdet.cli.options import Annotations, ExactLvis, Iou, Results, Threads
 from lvdet.cli.targets import require_target
-from lvdet.cli.terminal import print_evaluation, progress_bar, warn
+from lvdet.cli.terminal import print_evaluation, print_layouts, progress_bar, warn
 from lvdet.errors import InputError
 
 if TYPE_CHECKING:
+    from lvdet.diagnosis.result import Diagnosis
+    from lvdet.metrics.inputs import Watch
     from lvdet.metrics.result import Evaluation
 
 EXAMPLES = """\b
@@ -25,7 +27,21 @@ Examples:
   lvdet evaluate gt.json results.parquet --iou bbox --output scores.json
   lvdet evaluate gt.json 'shards/*.jsonl.gz' --protocol fixed,pool --per-class classes.csv
   lvdet evaluate gt.json results.json --groups base_novel.json
+  lvdet evaluate gt.json results.json --errors
 """
+
+
+class Options(TypedDict):
+    """What `evaluate` and `evaluate_and_diagnose` both take."""
+
+    iou: str | None
+    protocol: list[str]
+    dets_per_image: int | None
+    dets_per_class: int | None
+    classes: str | None
+    groups: dict[str, list[int | str]] | None
+    threads: int | None
+    watch: Watch
 
 
 def run(
@@ -63,6 +79,14 @@ def run(
     per_class: Annotated[
         Path | None, typer.Option(metavar="FILE.csv", help="Write a row for each class.")
     ] = None,
+    errors: Annotated[
+        bool,
+        typer.Option(
+            "--errors",
+            help="Also say what kinds of errors there are, what each costs in AP50, and which "
+            "classes are taken for which.",
+        ),
+    ] = False,
     output: Annotated[
         Path | None, typer.Option(metavar="FILE.json", help="Write the result as JSON.")
     ] = None,
@@ -73,26 +97,35 @@ def run(
     require_target(output)
     require_target(per_class)
 
-    from lvdet.metrics.protocols import evaluate
+    if errors and exact_lvis:
+        raise InputError("--errors and --exact-lvis: errors are those of lvdet's own reading")
+    options: Options = {
+        "iou": iou,
+        "protocol": [name.strip() for name in protocol.split(",") if name.strip()],
+        "dets_per_image": dets_per_image,
+        "dets_per_class": dets_per_class,
+        "classes": classes,
+        "groups": None if groups is None else read_groups(groups),
+        "threads": threads,
+        "watch": progress_bar,
+    }
+    diagnosis: Diagnosis | None = None
+    if errors:
+        from lvdet.diagnosis.diagnose import evaluate_and_diagnose
 
-    result = evaluate(
-        ground_truth,
-        detections,
-        iou=iou,
-        protocol=[name.strip() for name in protocol.split(",") if name.strip()],
-        dets_per_image=dets_per_image,
-        dets_per_class=dets_per_class,
-        classes=classes,
-        groups=None if groups is None else read_groups(groups),
-        exact_lvis=exact_lvis,
-        threads=threads,
-        watch=progress_bar,
-    )
+        result, diagnosis = evaluate_and_diagnose(ground_truth, detections, **options)
+    else:
+        from lvdet.metrics.protocols import evaluate
+
+        result = evaluate(ground_truth, detections, exact_lvis=exact_lvis, **options)
     if output is not None:
-        write_json(result.to_dict(), output)
+        found = {} if diagnosis is None else {"errors": diagnosis.numbers()}
+        write_json(result.to_dict() | found, output)
     if per_class is not None:
         write_per_class(result, per_class)
     print_evaluation(result)
+    if diagnosis is not None:
+        print_layouts(diagnosis.layouts())
     for text in result.warnings:
         warn(text)
 

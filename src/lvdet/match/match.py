@@ -40,6 +40,7 @@ def match(
     iou: str = "bbox",
     thresholds: Sequence[float] | None = None,
     exact_lvis: bool = False,
+    partners: bool = False,
     threads: int | None = None,
 ) -> Matches:
     """Matches every detection that counts with the ground truth of its image and class.
@@ -52,6 +53,9 @@ def match(
     exact_lvis repeats the quirks of the reference tools: a ground truth of id 0 reads as
     unmatched; LVIS annotations of area 0 are left out; where results carry boxes, a detection's
     area is its box's even when masks are compared, and its mask's where they do not.
+
+    partners asks for the annotation each detection is matched with; among those that are left
+    where exact_lvis leaves some out.
     """
     _check(gt, detections, iou)
     levels = _thresholds(thresholds)
@@ -64,7 +68,7 @@ def match(
         gt_category=gt.category,
         gt_box=gt.box,
         gt_area=gt.area,
-        gt_ignore=(gt.ignore if gt.federated else gt.crowd).view(np.uint8),
+        gt_ignore=ignored(gt).view(np.uint8),
         gt_crowd=(np.zeros_like(gt.crowd) if gt.federated else gt.crowd).view(np.uint8),
         gt_reads_unmatched=((gt.id == 0) & exact_lvis).view(np.uint8),
         gt_masks=gt.masks.columns if iou != "bbox" and gt.masks is not None else None,
@@ -86,14 +90,28 @@ def match(
         area_high=[high for _, high in AREAS.values()],
         drop_empty=gt.federated,
         area_from_box=area_from_box,
+        partners=partners,
         threads=thread_count(threads),
     )
-    if out["failure"] is not None:
-        what, of_detection, row = out["failure"]
-        place = detections.named(row) if of_detection else f"{gt.source}, annotation, row {row:,}"
-        raise InputError(f"{place}: {what}")
-    del out["failure"]
+    require_masks(out.pop("failure"), gt, detections)
     return Matches(**out, thresholds=levels, areas=tuple(AREAS), iou=iou)
+
+
+def ignored(gt: GroundTruth) -> NDArray[np.bool_]:
+    """[M] annotations that need not be found: LVIS's `ignore`, COCO's crowds."""
+    return gt.ignore if gt.federated else gt.crowd
+
+
+def require_masks(
+    failure: tuple[str, bool, int] | None, gt: GroundTruth, detections: Detections
+) -> None:
+    """Refuses a mask that a kernel could not read: what is wrong, whether it is a detection's,
+    and its row."""
+    if failure is None:
+        return
+    what, of_detection, row = failure
+    place = detections.named(row) if of_detection else f"{gt.source}, annotation, row {row:,}"
+    raise InputError(f"{place}: {what}")
 
 
 def without_empty(gt: GroundTruth) -> GroundTruth:

@@ -68,6 +68,16 @@ def protocols(
     return [known[name] for name in dict.fromkeys(names)]
 
 
+def evaluation_needs(
+    gt: GroundTruth, chosen: Sequence[Protocol], selected: NDArray[np.int64]
+) -> list[Need]:
+    """What `evaluate` needs of a results file for these protocols over these classes (rows)."""
+    needed: list[Budget] = [item.budgets[0] for item in chosen]
+    if not gt.federated and any(item.name == "old" for item in chosen):
+        needed.append(PerImageClass(max(COCO_RECALLS)))
+    return [Need(budget, selected) for budget in needed]
+
+
 def evaluate(
     gt: Annotations,
     detections: ResultSource,
@@ -109,10 +119,7 @@ def evaluate(
 
     def needs(gt: GroundTruth) -> list[Need]:
         selected = select(gt, classes, resolve_groups(gt.categories, groups))
-        needed: list[Budget] = [item.budgets[0] for item in choose(gt)]
-        if not gt.federated and any(item.name == "old" for item in choose(gt)):
-            needed.append(PerImageClass(max(COCO_RECALLS)))
-        return [Need(budget, selected) for budget in needed]
+        return evaluation_needs(gt, choose(gt), selected)
 
     pair = load_pair(
         gt, detections, needs, iou=iou, exact_lvis=exact_lvis, threads=threads, watch=watch

@@ -27,6 +27,8 @@ class Matches:
     thresholds: [T] float64, IoU thresholds
     areas:     names of the A area ranges
     iou:       "bbox", "segm" or "boundary"
+    partner:   [K, T] int32, row of `GroundTruth` that a row is matched with over all areas, -1
+               where with none; None where it was not asked for
     """
 
     detection: NDArray[np.int32]
@@ -37,6 +39,7 @@ class Matches:
     thresholds: NDArray[np.float64]
     areas: tuple[str, ...]
     iou: str
+    partner: NDArray[np.int32] | None = None
 
     def __len__(self) -> int:
         return len(self.detection)

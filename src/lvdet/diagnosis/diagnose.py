@@ -1,0 +1,227 @@
+"""Which errors a detector makes, and what each kind of them costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lvdet.diagnosis.confusions import Confusions
+from lvdet.diagnosis.costs import TOTALS, Costs, work_out
+from lvdet.diagnosis.kinds import CLASSIFICATION, KINDS, MISSED, Rows, explain, to_be_found
+from lvdet.diagnosis.result import ALL, Diagnosis
+from lvdet.errors import InputError
+from lvdet.limit.budgets import PerClass, apply, describe
+from lvdet.limit.needs import Need
+from lvdet.match.match import match
+from lvdet.metrics.cuts import Cuts
+from lvdet.metrics.inputs import Annotations, Pair, ResultSource, Watch, load_pair
+from lvdet.metrics.protocols import (
+    FIXED_PER_CLASS,
+    PROTOCOLS,
+    evaluate,
+    evaluation_needs,
+    protocols,
+)
+from lvdet.metrics.result import Evaluation
+from lvdet.metrics.subsets import counted, select
+from lvdet.metrics.warnings import named_cut_warnings, reading_warnings
+from lvdet.tables.categories import resolve_groups
+from lvdet.tables.ground_truth import GroundTruth
+
+FOREGROUND, BACKGROUND = 0.5, 0.1
+
+
+def diagnose(
+    gt: Annotations,
+    detections: ResultSource,
+    *,
+    iou: str | None = None,
+    dets_per_class: int = FIXED_PER_CLASS,
+    classes: str | Iterable[int | str] | None = None,
+    groups: Mapping[str, Iterable[int | str]] | None = None,
+    foreground: float = FOREGROUND,
+    background: float = BACKGROUND,
+    threads: int | None = None,
+    watch: Watch | None = None,
+) -> Diagnosis:
+    """The kinds of errors in a results file, how many there are of each, and what each costs.
+
+    gt, detections: tables, or paths of files, which are read in bounded memory.
+    iou: "bbox", "segm" or "boundary"; by default segm where there are masks.
+    dets_per_class: the budget, that of AP-Fixed.
+    classes: diagnose only detections and objects of these ("rc", a group, or names or ids); objects
+        of others can still be what a detection should have been.
+    groups: more groups of classes, each with its costs: {"novel": ["cat", 17], …}.
+    foreground, background: the IoU from which a detection is right, and up to which it lies on
+        nothing.
+    watch: called with what is being read; see `evaluate`.
+    """
+
+    def needs(gt: GroundTruth) -> list[Need]:
+        chosen = select(gt, classes, resolve_groups(gt.categories, groups))
+        return [Need(PerClass(dets_per_class), chosen)]
+
+    pair = load_pair(gt, detections, needs, iou=iou, threads=threads, watch=watch)
+    return diagnose_pair(
+        pair,
+        dets_per_class=dets_per_class,
+        classes=classes,
+        groups=groups,
+        foreground=foreground,
+        background=background,
+        threads=threads,
+    )
+
+
+def evaluate_and_diagnose(
+    gt: Annotations,
+    detections: ResultSource,
+    *,
+    iou: str | None = None,
+    protocol: Sequence[str] = PROTOCOLS,
+    dets_per_image: int | None = None,
+    dets_per_class: int | None = None,
+    classes: str | Iterable[int | str] | None = None,
+    groups: Mapping[str, Iterable[int | str]] | None = None,
+    threads: int | None = None,
+    watch: Watch | None = None,
+) -> tuple[Evaluation, Diagnosis]:
+    """What `evaluate` and `diagnose` say of files that are read once."""
+    fixed = FIXED_PER_CLASS if dets_per_class is None else dets_per_class
+
+    def needs(gt: GroundTruth) -> list[Need]:
+        chosen = protocols(
+            protocol,
+            federated=gt.federated,
+            dets_per_image=dets_per_image,
+            dets_per_class=dets_per_class,
+        )
+        selected = select(gt, classes, resolve_groups(gt.categories, groups))
+        return [*evaluation_needs(gt, chosen, selected), Need(PerClass(fixed), selected)]
+
+    pair = load_pair(gt, detections, needs, iou=iou, threads=threads, watch=watch)
+    evaluation = evaluate(
+        pair.gt,
+        pair.results,
+        iou=pair.iou,
+        protocol=protocol,
+        dets_per_image=dets_per_image,
+        dets_per_class=dets_per_class,
+        classes=classes,
+        groups=groups,
+        threads=threads,
+    )
+    diagnosis = diagnose_pair(
+        pair, dets_per_class=fixed, classes=classes, groups=groups, threads=threads
+    )
+    return evaluation, diagnosis
+
+
+def diagnose_pair(
+    pair: Pair,
+    *,
+    dets_per_class: int = FIXED_PER_CLASS,
+    classes: str | Iterable[int | str] | None = None,
+    groups: Mapping[str, Iterable[int | str]] | None = None,
+    foreground: float = FOREGROUND,
+    background: float = BACKGROUND,
+    threads: int | None = None,
+) -> Diagnosis:
+    """The same of a pair that was read already, for a need no smaller than the budget."""
+    if not 0 < background < foreground <= 1:
+        raise InputError(
+            f"background IoU {background}, foreground IoU {foreground}, expected "
+            "0 < background < foreground <= 1"
+        )
+    gt, results = pair.gt, pair.results
+    named = resolve_groups(gt.categories, groups)
+    if ALL in named:
+        raise InputError(f"group {ALL!r} is the name of all classes, choose another")
+    selected = select(gt, classes, named)
+    budgets = (PerClass(dets_per_class),)
+    matches = match(
+        gt,
+        results.detections,
+        iou=pair.iou,
+        thresholds=[foreground],
+        partners=True,
+        threads=threads,
+    )
+    among = counted(gt, results.ranking, selected, exact_lvis=False)
+    keep = apply(budgets, results.ranking, among=among, threads=threads)
+    kept = results.placed(matches).kept(keep)
+    objects = to_be_found(pair)
+    rows = explain(
+        pair,
+        matches,
+        np.ones(len(matches), dtype=bool) if kept is None else kept,
+        objects,
+        foreground=foreground,
+        background=background,
+        threads=threads,
+    )
+    costs = work_out(pair, matches, rows, objects, selected, threads=threads)
+    members = {ALL: selected} | {
+        name: np.intersect1d(group, selected) for name, group in named.items()
+    }
+    kinds = (*KINDS, *TOTALS)
+    ap = {name: _mean(costs.before[group]) for name, group in members.items()}
+    counts = _counts(gt, rows, costs)
+    confused = rows.kind == CLASSIFICATION
+    return Diagnosis(
+        kinds=kinds,
+        ap=ap,
+        costs={
+            kind: {name: _mean(after[group]) - ap[name] for name, group in members.items()}
+            for kind, after in zip(kinds, costs.after, strict=True)
+        },
+        counts={
+            kind: {name: int(column[group].sum()) for name, group in members.items()}
+            for kind, column in zip(kinds, counts.T, strict=True)
+        },
+        class_ap=costs.before,
+        class_costs=(costs.after - costs.before).T,
+        class_counts=counts,
+        instances=np.bincount(gt.category[objects], minlength=len(gt.categories)),
+        confusions=Confusions.of(
+            gt.categories,
+            rows.category[confused],
+            gt.category[rows.target[confused]],
+            results.detections.score[rows.detection[confused]],
+        ),
+        rows=rows,
+        missed=costs.missed,
+        foreground=foreground,
+        background=background,
+        budget=describe(budgets),
+        categories=gt.categories,
+        selected=selected,
+        inputs=pair.facts(classes=len(selected), exact_lvis=False),
+        warnings=[
+            *named_cut_warnings(
+                results.source, Cuts.of(gt, results), {"AP-Fixed": budgets}, selected
+            ),
+            *reading_warnings(gt, results, exact_lvis=False),
+        ],
+    )
+
+
+def _counts(gt: GroundTruth, rows: Rows, costs: Costs) -> NDArray[np.int64]:
+    """[C, kinds + 2] errors of each class: of wrong detections as it was said, of objects not
+    found as it is."""
+    classes = len(gt.categories)
+    counts = np.zeros((classes, len(KINDS) + len(TOTALS)), dtype=np.int64)
+    wrong = rows.kind < len(KINDS)
+    np.add.at(counts, (rows.category[wrong], rows.kind[wrong]), 1)
+    counts[:, MISSED] = np.bincount(gt.category[costs.missed], minlength=classes)
+    counts[:, len(KINDS)] = counts[:, :MISSED].sum(axis=1)
+    counts[:, len(KINDS) + 1] = np.bincount(gt.category[costs.unfound], minlength=classes)
+    return counts
+
+
+def _mean(values: NDArray[np.float64]) -> float:
+    """Over classes; NaN where none is defined."""
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if known.size else float("nan")

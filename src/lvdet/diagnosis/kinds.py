@@ -1,0 +1,135 @@
+"""The kinds of errors, and which of them each detection is.
+
+The kinds, their order and their limits are TIDE's (Bolya et al., ECCV 2020), as tidecv 1.0.1 tests
+them; what counts at all is decided by matching, which knows the federated lists.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lvdet import _native
+from lvdet.match.match import AREAS, ignored, require_masks
+from lvdet.metrics.inputs import Pair
+from lvdet.tables.matches import Matches
+from lvdet.tables.problems import category_rows, image_rows
+from lvdet.threads import thread_count
+
+#: Five kinds of wrong detections, and objects that nothing points at.
+KINDS = ("classification", "localisation", "both", "duplicate", "background", "missed")
+CLASSIFICATION, LOCALISATION, BOTH, DUPLICATE, BACKGROUND, MISSED = range(len(KINDS))
+#: What a detection can be: one of these by its number in `Rows.kind`.
+ROW_KINDS = (*KINDS, "right", "not counted")
+RIGHT, NOT_COUNTED = len(KINDS), len(KINDS) + 1
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The detections that were matched, in the order of `Matches`, and what each is.
+
+    detection: [K] int32, row of `Results.detections`
+    category:  [K] int32, its class
+    kind:      [K] uint8, number in `ROW_KINDS`; "not counted" is what the budget or matching left
+               out: ignored, or of a class not exhaustively annotated there
+    target:    [K] int32, row of `GroundTruth`: the object a right one found; of another class
+               (classification), badly met (localisation), found already (duplicate), or just the
+               nearest (both, background); -1 where there is none
+    overlap:   [K] float64, IoU with the target; NaN where that was not looked up: of right ones and
+               of those not counted
+    """
+
+    detection: NDArray[np.int32]
+    category: NDArray[np.int32]
+    kind: NDArray[np.uint8]
+    target: NDArray[np.int32]
+    overlap: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+
+def to_be_found(pair: Pair) -> NDArray[np.bool_]:
+    """[M] annotations that count: what is ignored, or a crowd, is no target of an error."""
+    low, high = AREAS["all"]
+    return ~ignored(pair.gt) & (pair.gt.area >= low) & (pair.gt.area <= high)
+
+
+def explain(
+    pair: Pair,
+    matches: Matches,
+    counted: NDArray[np.bool_],
+    objects: NDArray[np.bool_],
+    *,
+    foreground: float,
+    background: float,
+    threads: int | None,
+) -> Rows:
+    """What each matched detection is.
+
+    matches: of `pair.results.detections` at the one threshold `foreground`, with partners
+    counted: [K] those that the budget keeps; objects: [M] those that count
+
+    Wrong ones are tested in this order, IoU being the highest with an object of the image:
+    localisation, background ≤ IoU ≤ foreground with its own class; classification, IoU ≥
+    foreground with another class; duplicate, IoU ≥ foreground with its own, all of which better
+    detections took; background, IoU ≤ background with everything; both, the rest. Among equal
+    overlaps the annotation that comes first in the file is the target.
+    """
+    assert matches.partner is not None
+    matched, ignore = matches.flags(0)
+    kind = np.full(len(matches), NOT_COUNTED, dtype=np.uint8)
+    target = np.full(len(matches), -1, dtype=np.int32)
+    overlap = np.full(len(matches), np.nan)
+    right = counted & matched & ~ignore
+    kind[right] = RIGHT
+    target[right] = matches.partner[right, 0]
+    wrong = np.flatnonzero(counted & ~matched & ~ignore)
+    truth, iou = _nearest(pair, matches.detection[wrong], objects, threads)
+    same, other = iou[:, 0], iou[:, 1]
+    found = np.select(
+        [
+            (same >= background) & (same <= foreground),
+            other >= foreground,
+            same >= foreground,
+            np.maximum(same, other) <= background,
+        ],
+        [LOCALISATION, CLASSIFICATION, DUPLICATE, BACKGROUND],
+        default=BOTH,
+    )
+    own = (found == LOCALISATION) | (found == DUPLICATE)
+    column = np.where(own | ((found != CLASSIFICATION) & (same >= other)), 0, 1)
+    at = np.arange(len(wrong))
+    kind[wrong], target[wrong], overlap[wrong] = found, truth[at, column], iou[at, column]
+    return Rows(matches.detection, matches.category, kind, target, overlap)
+
+
+def _nearest(
+    pair: Pair, rows: NDArray[np.int32], objects: NDArray[np.bool_], threads: int | None
+) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    """[R, 2] the objects that detections overlap most, of their own class and of another; the
+    overlaps with them."""
+    gt, detections = pair.gt, pair.results.detections
+    masks = pair.iou != "bbox"
+    out = _native.nearest_objects(
+        gt_image=gt.image,
+        gt_category=gt.category,
+        gt_box=gt.box,
+        gt_masks=gt.masks.columns if masks and gt.masks is not None else None,
+        gt_target=objects.view(np.uint8),
+        image_height=gt.images.height,
+        image_width=gt.images.width,
+        dt_image=detections.image,
+        dt_category=detections.category,
+        dt_image_rows=image_rows(gt, detections),
+        dt_category_rows=category_rows(gt, detections),
+        dt_box=detections.box,
+        dt_masks=detections.masks.columns if masks and detections.masks is not None else None,
+        rows=rows,
+        overlap=pair.iou,
+        threads=thread_count(threads),
+    )
+    require_masks(out["failure"], gt, detections)
+    return out["truth"], out["overlap"]
