@@ -76,7 +76,8 @@ def class_data(studies: Sequence[Study], columns: Sequence[Column]) -> dict[str,
 def _class_ap(study: Study, protocol: str) -> NDArray[np.float64]:
     curves = study.evaluation[protocol].curves
     assert curves is not None  # AP-Old and AP-Fixed have one for each class
-    return curves.precision[:, 0].mean(axis=1)
+    values: NDArray[np.float64] = curves.precision[:, 0].mean(axis=1)
+    return values
 
 
 def _known(values: NDArray[np.float64]) -> list[float | None]:

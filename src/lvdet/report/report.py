@@ -156,7 +156,9 @@ def _require_one_each(
     if calibrators and train is not None:
         raise InputError("both calibrators and a training set: which of them is it to be?")
     if calibrators and len(calibrators) != detectors:
-        raise InputError(f"{len(calibrators)} calibrators for {detectors} results, expected one each")
+        raise InputError(
+            f"{len(calibrators)} calibrators for {detectors} results, expected one each"
+        )
     if train is not None and len(train[1]) != detectors:
         raise InputError(
             f"{len(train[1])} results on training images for {detectors} results, expected one each"

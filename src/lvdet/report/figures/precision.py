@@ -59,9 +59,7 @@ def _empty() -> go.Figure:
     return fig
 
 
-def _line(
-    recalls: NDArray[np.float64], precision: NDArray[np.float64], name: str
-) -> go.Scatter:
+def _line(recalls: NDArray[np.float64], precision: NDArray[np.float64], name: str) -> go.Scatter:
     values = [None if value != value else round(value, 4) for value in precision.tolist()]
     return go.Scatter(
         x=[round(value, 2) for value in recalls.tolist()],

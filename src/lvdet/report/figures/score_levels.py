@@ -15,9 +15,7 @@ def score_levels(studies: Sequence[Study]) -> go.Figure:
     the mean dashed; in units of the mean score of frequent classes."""
     fig = figure("", "score, mean of frequent classes = 1", boxmode="group", hovermode="closest")
     for place, study in enumerate(studies):
-        levels = {
-            name: level for name, level in study.levels.levels.items() if level.count > 0
-        }
+        levels = {name: level for name, level in study.levels.levels.items() if level.count > 0}
         low, first, middle, third, high = (
             [round(level.quantiles[at], 4) for level in levels.values()] for at in range(5)
         )
