@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <limits>
 #include <vector>
 
@@ -15,17 +16,37 @@ constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr std::int32_t kNoCut = std::numeric_limits<std::int32_t>::max();
 
-using Lanes = std::array<double, kLanes>;
+// A number for each resample of a block, in vectors that the compiler takes apart as it has to: it
+// would unroll loops over so few numbers before it could see that they are vectors.
+struct Lanes {
+    using Four = double __attribute__((vector_size(4 * sizeof(double))));
+    static constexpr std::size_t kFours = kLanes / 4;
 
-// A number for each threshold and resample of a block.
+    Four fours[kFours];
+
+    double& operator[](std::size_t lane) { return fours[lane / 4][lane % 4]; }
+    double operator[](std::size_t lane) const { return fours[lane / 4][lane % 4]; }
+    void operator+=(const Lanes& other) {
+        for (std::size_t i = 0; i < kFours; ++i) fours[i] += other.fours[i];
+    }
+    void operator-=(const Lanes& other) {
+        for (std::size_t i = 0; i < kFours; ++i) fours[i] -= other.fours[i];
+    }
+};
+
+// How often an image was drawn, as it is stored.
+using Drawn = std::uint8_t __attribute__((vector_size(4)));
+
+void spread(const std::uint8_t* drawn, Lanes& out) {
+    for (std::size_t i = 0; i < Lanes::kFours; ++i) {
+        Drawn four;
+        std::memcpy(&four, drawn + 4 * i, sizeof four);
+        out.fours[i] = __builtin_convertvector(four, Lanes::Four);
+    }
+}
+
+// Lanes for each threshold.
 using Table = std::vector<Lanes>;
-
-void add(Lanes& to, const Lanes& what) {
-    for (std::size_t l = 0; l < kLanes; ++l) to[l] += what[l];
-}
-void subtract(Lanes& from, const Lanes& what) {
-    for (std::size_t l = 0; l < kLanes; ++l) from[l] -= what[l];
-}
 
 // How many rows are right at each threshold, and how many are wrong: all rows that count, less
 // those that are right or ignored at a threshold.
@@ -33,22 +54,22 @@ struct Counts {
     explicit Counts(std::size_t thresholds) : right(thresholds), not_wrong(thresholds) { clear(); }
     void clear() {
         for (Table* table : {&right, &not_wrong})
-            for (Lanes& lanes : *table) lanes.fill(0.0);
-        rows.fill(0.0);
+            for (Lanes& lanes : *table) lanes = {};
+        rows = {};
     }
     void add_row(std::uint64_t matched, std::uint64_t ignored, const Lanes& weight) {
         for (std::uint64_t bits = matched & ~ignored; bits; bits &= bits - 1)
-            add(right[static_cast<std::size_t>(__builtin_ctzll(bits))], weight);
+            right[static_cast<std::size_t>(__builtin_ctzll(bits))] += weight;
         for (std::uint64_t bits = matched | ignored; bits; bits &= bits - 1)
-            add(not_wrong[static_cast<std::size_t>(__builtin_ctzll(bits))], weight);
-        add(rows, weight);
+            not_wrong[static_cast<std::size_t>(__builtin_ctzll(bits))] += weight;
+        rows += weight;
     }
     void add_all(const Counts& other) {
         for (std::size_t t = 0; t < right.size(); ++t) {
-            add(right[t], other.right[t]);
-            add(not_wrong[t], other.not_wrong[t]);
+            right[t] += other.right[t];
+            not_wrong[t] += other.not_wrong[t];
         }
-        add(rows, other.rows);
+        rows += other.rows;
     }
     Table right, not_wrong;
     Lanes rows;
@@ -101,8 +122,8 @@ class BackwardWalk {
     void start(const double* recalls) {
         levels_.set(truth, recalls);
         for (std::size_t t = 0; t < best_.size(); ++t) {
-            best_[t].fill(0.0);
-            sum_[t].fill(0.0);
+            best_[t] = {};
+            sum_[t] = {};
             for (std::size_t l = 0; l < kLanes; ++l) {
                 reached_[t][l] = truth[l] == 0.0 ? 0 : levels_.reached(l, counts.right[t][l]);
                 needed_[t][l] = levels_.needed(l, reached_[t][l]);
@@ -113,8 +134,8 @@ class BackwardWalk {
         for (std::uint64_t bits = matched & ~ignored; bits; bits &= bits - 1)
             step_right(static_cast<std::size_t>(__builtin_ctzll(bits)), weight);
         for (std::uint64_t bits = matched | ignored; bits; bits &= bits - 1)
-            subtract(counts.not_wrong[static_cast<std::size_t>(__builtin_ctzll(bits))], weight);
-        subtract(counts.rows, weight);
+            counts.not_wrong[static_cast<std::size_t>(__builtin_ctzll(bits))] -= weight;
+        counts.rows -= weight;
     }
     // The mean precision of a resample over thresholds and recalls.
     double mean(std::size_t lane) const {
@@ -134,17 +155,16 @@ class BackwardWalk {
     void step_right(std::size_t t, const Lanes& weight) {
         Lanes &right = counts.right[t], &best = best_[t];
         const Lanes &not_wrong = counts.not_wrong[t], &needed = needed_[t];
-        Lanes before;
-        int passed = 0;
-        for (std::size_t l = 0; l < kLanes; ++l) {
-            const double wrong = counts.rows[l] - not_wrong[l];
-            const double precision = right[l] / (wrong + right[l] + kEpsilon);
-            best[l] = precision > best[l] ? precision : best[l];
-            before[l] = right[l] - weight[l];
-            passed |= before[l] < needed[l];
+        using Flags = decltype(right.fours[0] < right.fours[0]);
+        Flags passed{};
+        for (std::size_t i = 0; i < Lanes::kFours; ++i) {
+            const Lanes::Four wrong = counts.rows.fours[i] - not_wrong.fours[i];
+            const Lanes::Four precision = right.fours[i] / (wrong + right.fours[i] + kEpsilon);
+            best.fours[i] = precision > best.fours[i] ? precision : best.fours[i];
+            right.fours[i] -= weight.fours[i];
+            passed |= right.fours[i] < needed.fours[i];
         }
-        right = before;
-        if (passed) pass_levels(t);
+        if (passed[0] | passed[1] | passed[2] | passed[3]) pass_levels(t);
     }
     void pass_levels(std::size_t t) {
         for (std::size_t l = 0; l < kLanes; ++l) {
@@ -167,23 +187,24 @@ class BackwardWalk {
 struct Cut {
     std::array<std::int32_t, kLanes> rank;
     std::array<std::uint8_t, kLanes> part;
-    bool any = false;
+    std::int32_t lowest;  // of the ranks
 
     void find(const std::int32_t* image, std::int64_t rows, const std::uint8_t* weights,
               std::int64_t budget) {
         rank.fill(kNoCut);
         part.fill(0);
-        any = false;
         constexpr std::int64_t kBlock = 128;  // 128 * 255 is a number of 16 bits
         std::array<std::int64_t, kLanes> total{};
         std::size_t found = 0;
         for (std::int64_t begin = 0; begin < rows && found < kLanes; begin += kBlock) {
             const std::int64_t end = std::min(rows, begin + kBlock);
-            std::array<std::uint16_t, kLanes> sum{};
+            using Bytes = std::uint8_t __attribute__((vector_size(kLanes)));
+            using Sums = std::uint16_t __attribute__((vector_size(2 * kLanes)));
+            Sums sum{};
             for (std::int64_t i = begin; i < end; ++i) {
-                const std::uint8_t* weight = weights + static_cast<std::size_t>(image[i]) * kLanes;
-                for (std::size_t l = 0; l < kLanes; ++l)
-                    sum[l] = static_cast<std::uint16_t>(sum[l] + weight[l]);
+                Bytes weight;
+                std::memcpy(&weight, weights + static_cast<std::size_t>(image[i]) * kLanes, kLanes);
+                sum += __builtin_convertvector(weight, Sums);
             }
             for (std::size_t l = 0; l < kLanes; ++l) {
                 if (rank[l] == kNoCut && total[l] + sum[l] >= budget) {
@@ -196,12 +217,12 @@ struct Cut {
                     }
                     rank[l] = static_cast<std::int32_t>(i);
                     part[l] = static_cast<std::uint8_t>(copies - (here - budget));
-                    any = true;
                     ++found;
                 }
                 total[l] += sum[l];
             }
         }
+        lowest = *std::min_element(rank.begin(), rank.end());
     }
 };
 
@@ -216,21 +237,30 @@ class Block {
           all_(thresholds_ == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << thresholds_) - 1),
           cuts_(sample.classes),
           walk_(thresholds_),
-          pools_(1 + sample.groups, BackwardWalk(thresholds_)) {}
+          pools_(1 + sample.groups, BackwardWalk(thresholds_)) {
+        for (std::size_t c = 0; c < sample.classes; ++c)
+            whole_.push_back(std::all_of(sample.old + sample.offsets[c],
+                                         sample.old + sample.offsets[c + 1],
+                                         [](std::uint8_t left) { return left != 0; }));
+    }
 
     void run(const std::uint8_t* weights, double* old, double* fixed, double* pool) {
         weights_ = weights;
         for (BackwardWalk& walk : pools_) {
             walk.counts.clear();
-            walk.truth.fill(0.0);
+            walk.truth = {};
         }
         for (std::size_t c = 0; c < sample_.classes; ++c) {
             count_truth(c);
             const std::int64_t from = sample_.ranked_from[c];
             cuts_[c].find(sample_.ranked + from, sample_.ranked_from[c + 1] - from, weights,
                           sample_.budget);
-            walk_class(c, true, old);
             walk_class(c, false, fixed);
+            if (whole_[c] && cuts_[c].lowest == kNoCut)
+                for (std::size_t l = 0; l < kLanes; ++l)
+                    old[l * sample_.classes + c] = fixed[l * sample_.classes + c];
+            else
+                walk_class(c, true, old);
         }
         walk_pools();
         for (std::size_t l = 0; l < kLanes; ++l)
@@ -252,15 +282,13 @@ class Block {
     }
     // How often a row counts in each resample, by how often its image was drawn.
     void weigh(std::size_t row, Lanes& weight) const {
-        const std::uint8_t* drawn =
-            weights_ + static_cast<std::size_t>(sample_.image[row]) * kLanes;
-        for (std::size_t l = 0; l < kLanes; ++l) weight[l] = drawn[l];
+        spread(weights_ + static_cast<std::size_t>(sample_.image[row]) * kLanes, weight);
     }
     // The same under the class budget; false where no resample has the row.
     bool weigh_in_budget(std::size_t row, const Cut& cut, Lanes& weight) const {
         weigh(row, weight);
-        if (!cut.any) return true;
         const std::int32_t place = sample_.place[row];
+        if (place < cut.lowest) return true;
         bool left = false;
         for (std::size_t l = 0; l < kLanes; ++l) {
             if (place > cut.rank[l])
@@ -273,11 +301,11 @@ class Block {
     }
 
     void count_truth(std::size_t c) {
-        walk_.truth.fill(0.0);
+        walk_.truth = {};
         for (std::int64_t i = sample_.truth_from[c]; i < sample_.truth_from[c + 1]; ++i) {
-            const std::uint8_t* drawn =
-                weights_ + static_cast<std::size_t>(sample_.truth[i]) * kLanes;
-            for (std::size_t l = 0; l < kLanes; ++l) walk_.truth[l] += drawn[l];
+            Lanes weight;
+            spread(weights_ + static_cast<std::size_t>(sample_.truth[i]) * kLanes, weight);
+            walk_.truth += weight;
         }
     }
 
@@ -301,7 +329,7 @@ class Block {
         if (!old) {
             for_pools(c, [&](BackwardWalk& walk) {
                 walk.counts.add_all(walk_.counts);
-                add(walk.truth, walk_.truth);
+                walk.truth += walk_.truth;
             });
         }
         walk_.start(recalls_);
@@ -334,6 +362,7 @@ class Block {
     const std::size_t thresholds_, bytes_;
     const std::uint64_t all_;
     const std::uint8_t* weights_ = nullptr;
+    std::vector<bool> whole_;  // classes of which the budget that stays leaves every row
     std::vector<Cut> cuts_;
     std::vector<Row> rows_;
     BackwardWalk walk_;

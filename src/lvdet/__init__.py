@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from lvdet.calibrate.comparison_result import CalibrationTable
     from lvdet.calibrate.measure import Measurement, measure_calibration
     from lvdet.calibrate.reliability import calibration_errors, reliability_curve
+    from lvdet.compare.comparison import compare_detectors
+    from lvdet.compare.result import Comparison
     from lvdet.errors import InputError, LvdetError, OutputError
     from lvdet.limit.budgets import PerClass, PerImage, PerImageClass
     from lvdet.metrics.audit import audit
@@ -50,6 +52,7 @@ __all__ = [
     "Calibrator",
     "Categories",
     "ClassCap",
+    "Comparison",
     "Detections",
     "Evaluation",
     "GroundTruth",
@@ -73,6 +76,7 @@ __all__ = [
     "calibration_errors",
     "check",
     "compare_calibration",
+    "compare_detectors",
     "evaluate",
     "measure_calibration",
     "merge_top_k",
@@ -93,6 +97,7 @@ _HOMES = {
     "Calibrator": "lvdet.calibrate.calibrator",
     "Categories": "lvdet.tables.categories",
     "ClassCap": "lvdet.metrics.class_caps",
+    "Comparison": "lvdet.compare.result",
     "Detections": "lvdet.tables.detections",
     "Evaluation": "lvdet.metrics.result",
     "GroundTruth": "lvdet.tables.ground_truth",
@@ -115,6 +120,7 @@ _HOMES = {
     "calibration_errors": "lvdet.calibrate.reliability",
     "check": "lvdet.read.check",
     "compare_calibration": "lvdet.calibrate.comparison",
+    "compare_detectors": "lvdet.compare.comparison",
     "evaluate": "lvdet.metrics.protocols",
     "measure_calibration": "lvdet.calibrate.measure",
     "merge_top_k": "lvdet.sink.merge",

@@ -118,6 +118,12 @@ class Resampler:
         missing = np.full((len(pool), len(NAMES) - pool.shape[1]), np.nan)
         return Drawn(old, fixed, np.concatenate([pool, missing], axis=1))
 
+    def objects(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """[C] how many objects of each class there are to be found, and in how many images."""
+        image, begins = self._truth
+        lists = [image[begins[row] : begins[row + 1]] for row in range(len(begins) - 1)]
+        return np.diff(begins), np.array([len(np.unique(one)) for one in lists], dtype=np.int64)
+
 
 def draw(images: int, first: int, count: int, *, seed: int) -> NDArray[np.uint8]:
     """[blocks, images, LANES] how often the sets first … first + count - 1 have each image.
@@ -149,7 +155,9 @@ def _means(values: NDArray[np.float64], categories: Categories) -> NDArray[np.fl
     means = np.full((len(values), len(NAMES)), np.nan)
     groups = categories.groups()
     everything = np.arange(values.shape[1])
-    for column, rows in enumerate([everything, *(groups.get(name, []) for name in FREQUENCIES)]):
+    none = np.zeros(0, dtype=np.int64)
+    members = [everything, *(groups.get(name, none) for name in FREQUENCIES)]
+    for column, rows in enumerate(members):
         count = known[:, rows].sum(axis=1)
         there = count > 0
         means[there, column] = filled[there][:, rows].sum(axis=1) / count[there]
@@ -158,9 +166,7 @@ def _means(values: NDArray[np.float64], categories: Categories) -> NDArray[np.fl
 
 def _objects(
     gt: GroundTruth, exact_lvis: bool
-) -> tuple[
-    np.ndarray[tuple[int], np.dtype[np.int32]], np.ndarray[tuple[int], np.dtype[np.int64]]
-]:
+) -> tuple[np.ndarray[tuple[int], np.dtype[np.int32]], np.ndarray[tuple[int], np.dtype[np.int64]]]:
     """The image of each object that is to be found, by class, and where each class begins."""
     if exact_lvis and gt.federated:
         gt = without_empty(gt)
