@@ -1,7 +1,6 @@
 #include "accumulate.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 #include <vector>
 
@@ -61,14 +60,6 @@ class Walk {
     std::vector<std::vector<double>> right_;
     std::vector<std::int64_t> not_wrong_;
 };
-
-std::uint64_t load_bits(const std::uint8_t* from, std::size_t bytes) {
-    // Little-endian, as bits are numbered. Two bytes hold the usual ten thresholds.
-    if (bytes == 2) return from[0] | static_cast<std::uint64_t>(from[1]) << 8;
-    std::uint64_t word = 0;
-    std::memcpy(&word, from, bytes);
-    return word;
-}
 
 }  // namespace
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 
 namespace lvdet {
 
@@ -21,6 +22,15 @@ struct Rankings {
     std::size_t curves;
     const std::uint8_t* keep;
 };
+
+// The bits of up to 64 thresholds, in so many bytes.
+inline std::uint64_t load_bits(const std::uint8_t* from, std::size_t bytes) {
+    // Little-endian, as bits are numbered. Two bytes hold the usual ten thresholds.
+    if (bytes == 2) return from[0] | static_cast<std::uint64_t>(from[1]) << 8;
+    std::uint64_t word = 0;
+    std::memcpy(&word, from, bytes);
+    return word;
+}
 
 inline constexpr std::size_t kRecalls = 101;
 

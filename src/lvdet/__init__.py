@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from lvdet.calibrate.comparison_result import CalibrationTable
     from lvdet.calibrate.measure import Measurement, measure_calibration
     from lvdet.calibrate.reliability import calibration_errors, reliability_curve
+    from lvdet.compare.comparison import compare_detectors
+    from lvdet.compare.result import Comparison
     from lvdet.diagnosis.diagnose import diagnose
     from lvdet.diagnosis.result import Diagnosis
     from lvdet.errors import InputError, LvdetError, OutputError
@@ -52,6 +54,7 @@ __all__ = [
     "Calibrator",
     "Categories",
     "ClassCap",
+    "Comparison",
     "Detections",
     "Diagnosis",
     "Evaluation",
@@ -76,6 +79,7 @@ __all__ = [
     "calibration_errors",
     "check",
     "compare_calibration",
+    "compare_detectors",
     "diagnose",
     "evaluate",
     "measure_calibration",
@@ -97,6 +101,7 @@ _HOMES = {
     "Calibrator": "lvdet.calibrate.calibrator",
     "Categories": "lvdet.tables.categories",
     "ClassCap": "lvdet.metrics.class_caps",
+    "Comparison": "lvdet.compare.result",
     "Detections": "lvdet.tables.detections",
     "Diagnosis": "lvdet.diagnosis.result",
     "Evaluation": "lvdet.metrics.result",
@@ -120,6 +125,7 @@ _HOMES = {
     "calibration_errors": "lvdet.calibrate.reliability",
     "check": "lvdet.read.check",
     "compare_calibration": "lvdet.calibrate.comparison",
+    "compare_detectors": "lvdet.compare.comparison",
     "diagnose": "lvdet.diagnosis.diagnose",
     "evaluate": "lvdet.metrics.protocols",
     "measure_calibration": "lvdet.calibrate.measure",

@@ -13,7 +13,17 @@ import lvdet
 from cli.run_lvdet import COMMAND, lvdet_call, lvdet_command
 from cli.small_set import pair, save
 
-VERBS = ["evaluate", "sweep", "audit", "rerank", "check", "convert", "demo", "calibrate"]
+VERBS = [
+    "evaluate",
+    "sweep",
+    "audit",
+    "rerank",
+    "compare",
+    "check",
+    "convert",
+    "demo",
+    "calibrate",
+]
 #: The commands of `lvdet calibrate`.
 CALIBRATE = ["fit", "apply", "compare", "measure"]
 
@@ -76,6 +86,9 @@ def test_as_a_module() -> None:
         (["sweep"], "GT"),
         (["sweep", "gt.json"], "DT"),
         (["sweep", "gt.json", "dt.json", "--rerank", "few"], "--rerank"),
+        (["compare"], "GT"),
+        (["compare", "gt.json"], "A"),
+        (["compare", "gt.json", "dt.json", "dt.json", "--resamples", "many"], "--resamples"),
         (["check"], "GT"),
         (["check", "gt.json", "dt.json", "more.json"], "more.json"),
         (["convert", "dt.json"], "--output"),

@@ -1,0 +1,58 @@
+// Resampling.
+#include "bind_arrays.hpp"
+#include "bootstrap.hpp"
+
+namespace lvdet {
+
+namespace {
+
+// Lists in one array: items, and where each list begins.
+using Listed = std::tuple<In<std::int32_t>, In<std::int64_t>>;
+
+nb::tuple resample_images(In<std::uint8_t> outcome_bits, std::size_t thresholds,
+                          In<std::int32_t> image, In<std::int32_t> category,
+                          In<std::int64_t> offsets, In<std::int32_t> place, In<std::uint8_t> old,
+                          In<std::int32_t> pooled, Listed ranked, Listed truth,
+                          In<std::int32_t> group, std::size_t groups, std::int64_t budget,
+                          In<std::uint8_t> weights, In<double> recalls, int threads) {
+    const std::size_t classes = group.size(), blocks = weights.shape(0);
+    const Sample sample{
+        weights.shape(1),
+        classes,
+        {outcome_bits.data(), outcome_bits.shape(1), outcome_bits.shape(3), thresholds},
+        image.data(),
+        category.data(),
+        offsets.data(),
+        place.data(),
+        old.data(),
+        pooled.data(),
+        std::get<0>(ranked).data(),
+        std::get<1>(ranked).data(),
+        std::get<0>(truth).data(),
+        std::get<1>(truth).data(),
+        group.data(),
+        groups,
+        budget};
+    auto by_old = empty<double>({blocks * kLanes, classes});
+    auto by_fixed = empty<double>({blocks * kLanes, classes});
+    auto pool = empty<double>({blocks * kLanes, 1 + groups});
+    {
+        nb::gil_scoped_release release;
+        resample(sample, weights.data(), blocks, recalls.data(), by_old.data(), by_fixed.data(),
+                 pool.data(), threads);
+    }
+    return nb::make_tuple(by_old, by_fixed, pool);
+}
+
+}  // namespace
+
+void bind_bootstrap(nb::module_& m) {
+    m.attr("LANES") = kLanes;
+    m.def("resample", &resample_images, "outcomes"_a.noconvert(), "thresholds"_a,
+          "image"_a.noconvert(), "category"_a.noconvert(), "offsets"_a.noconvert(),
+          "place"_a.noconvert(), "old"_a.noconvert(), "pooled"_a.noconvert(), "ranked"_a, "truth"_a,
+          "group"_a.noconvert(), "groups"_a, "budget"_a, "weights"_a.noconvert(),
+          "recalls"_a.noconvert(), "threads"_a);
+}
+
+}  // namespace lvdet

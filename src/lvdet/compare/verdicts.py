@@ -1,0 +1,132 @@
+"""What the differences say, in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from lvdet.compare.differences import Difference
+from lvdet.metrics.table_text import percent, signed
+
+if TYPE_CHECKING:
+    from lvdet.compare.result import ClassDifference
+
+#: Differences of each protocol, by metric.
+Differences = Mapping[str, Mapping[str, Difference]]
+
+GROUPS = {"APr": "rare", "APc": "common", "APf": "frequent"}
+
+
+def title(protocol: str) -> str:
+    """The protocol's name as people write it."""
+    return f"AP-{protocol.capitalize()}"
+
+
+def interval_text(item: Difference, digits: int = 2) -> str:
+    """The interval in percent; "" where undefined."""
+    if math.isnan(item.low):
+        return ""
+    return f"{signed(item.low, digits)} to {signed(item.high, digits)}"
+
+
+def sentences(
+    baseline: str,
+    name: str,
+    differences: Differences,
+    budgets: Mapping[str, str],
+    classes: Sequence[ClassDifference],
+    confidence: float,
+) -> list[str]:
+    """All that can be said of a detector beside the baseline."""
+    found = [
+        _protocol(baseline, name, protocol, budgets[protocol], metrics, confidence)
+        for protocol, metrics in differences.items()
+    ]
+    found += [_old_and_fixed(baseline, name, differences, confidence)]
+    found += [_classes(classes, 1 - confidence)]
+    return [text for text in found if text]
+
+
+def _protocol(
+    baseline: str,
+    name: str,
+    protocol: str,
+    budget: str,
+    metrics: Mapping[str, Difference],
+    confidence: float,
+) -> str:
+    whole = metrics["AP"]
+    start = f"{title(protocol)} ({budget}): "
+    if math.isnan(whole.delta):
+        return f"{start}there is nothing to be found."
+    range_text = _with_interval(whole, confidence)
+    if math.isnan(whole.low):
+        text = f"{start}{signed(whole.delta)}; too few drawn sets define it to say more."
+    elif whole.holds:
+        word = "better" if whole.delta > 0 else "worse"
+        text = f"{start}{name} is {word} than {baseline}: {range_text}."
+    else:
+        text = f"{start}no difference between {name} and {baseline} that holds: {range_text}."
+    held = [
+        f"{GROUPS[key]} {signed(item.delta)}"
+        for key, item in metrics.items()
+        if key in GROUPS and item.holds
+    ]
+    if held:
+        return f"{text} By frequency there holds: {', '.join(held)}."
+    return text
+
+
+def _old_and_fixed(baseline: str, name: str, differences: Differences, confidence: float) -> str:
+    """Whether what AP-Old shows is there without its limit an image."""
+    if "old" not in differences or "fixed" not in differences:
+        return ""
+    old, fixed = differences["old"]["AP"], differences["fixed"]["AP"]
+    word = "gain" if old.delta > 0 else "loss"
+    if old.holds and not fixed.holds:
+        return (
+            f"The {word} of {name} under AP-Old vanishes under AP-Fixed: there it is "
+            f"{_with_interval(fixed, confidence)}, which does not hold."
+        )
+    if old.holds and (old.delta > 0) != (fixed.delta > 0):
+        other = "worse" if fixed.delta < 0 else "better"
+        return (
+            f"The {word} of {name} under AP-Old vanishes under AP-Fixed, where it is {other} than "
+            f"{baseline} by {percent(abs(fixed.delta))}."
+        )
+    if old.holds:
+        return f"The {word} of {name} holds under AP-Old and under AP-Fixed."
+    if fixed.holds:
+        word = "gain" if fixed.delta > 0 else "loss"
+        return f"The {word} of {name} under AP-Fixed does not show under AP-Old."
+    return ""
+
+
+def _classes(classes: Sequence[ClassDifference], rate: float) -> str:
+    tested = [one for one in classes if one.tested]
+    held = [one for one in tested if one.holds]
+    better = sum(one.fixed.delta > 0 for one in held)
+    left_out = len(classes) - len(tested)
+    text = (
+        f"Of {_count(len(tested))} that can be tested under AP-Fixed, {len(held):,} differ "
+        f"({better:,} better, {len(held) - better:,} worse); at most {100 * rate:.3g}% of these are "
+        "chance, in expectation."
+    )
+    if not tested:
+        text = "No class can be tested for itself."
+    if left_out:
+        text += f" {_count(left_out)} with objects in too few images {_were(left_out)} not tested."
+    return text
+
+
+def _with_interval(item: Difference, confidence: float) -> str:
+    return f"{signed(item.delta)} ({100 * confidence:.4g}% interval {interval_text(item)})"
+
+
+def _count(classes: int) -> str:
+    return f"{classes:,} class{'' if classes == 1 else 'es'}"
+
+
+def _were(count: int) -> str:
+    return "was" if count == 1 else "were"
