@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import lvdet
@@ -199,6 +200,9 @@ def test_only_some_classes(tmp_path: Path) -> None:
     assert kinds == ["not counted", "background"]
     assert diagnosis.counts["false negatives"]["all"] == 1
     assert diagnosis.per_class["name"].tolist() == ["dog"]
+    assert diagnosis.missed.tolist() == [1]
+    assert np.isnan(diagnosis.class_ap).tolist() == [True, False, True, True]
+    assert diagnosis.class_counts[[0, 2, 3]].sum() == 0
     kinds, _ = diagnosed(tmp_path, *rows, classes=["horse"])
     assert kinds == ["classification", "not counted"]
 
@@ -224,3 +228,14 @@ def test_other_limits(tmp_path: Path) -> None:
     kinds, diagnosis = diagnosed(tmp_path, said(CAT, box, 0.9), foreground=0.75, background=0.7)
     assert (kinds, diagnosis.metric) == (["localisation"], "AP75")
     assert "cost in points of AP75 (10,000/class)" in str(diagnosis)
+
+
+def test_among_equal_overlaps_the_first_object_is_the_target(tmp_path: Path) -> None:
+    twins = [thing(1, CAT, LEFT), thing(2, DOG, LEFT), thing(3, CAT, RIGHT), thing(4, CAT, RIGHT)]
+    rows = [said(HORSE, LEFT, 0.9), said(CAT, [110, 10, 40, 12], 0.8), said(CAT, NOWHERE, 0.7)]
+    for objects, first in ((twins, [1, 3]), (twins[::-1], [2, 4])):
+        kinds, diagnosis = diagnosed(tmp_path, *rows, objects=objects)
+        assert kinds == ["classification", "localisation", "background"]
+        target = dict(zip(diagnosis.rows.detection, diagnosis.rows.target, strict=True))
+        assert [objects[target[row]]["id"] for row in (0, 1)] == first
+        assert target[2] == -1  # it overlaps nothing

@@ -18,8 +18,11 @@ Box = list[float]
 SIDE = 200
 
 
-def error_case(seed: int, *, federated: bool, masks: bool = False) -> tuple[Json, list[Json]]:
-    """An annotation file and a results list; in LVIS's form with lists where federated."""
+def error_case(
+    seed: int, *, federated: bool, masks: bool = False, levels: int = 1 << 20
+) -> tuple[Json, list[Json]]:
+    """An annotation file and a results list; in LVIS's form with lists where federated. With few
+    `levels`, scores do tie."""
     rng = random.Random(f"errors {seed} {federated} {masks}")
     classes = rng.sample(range(1, 40), rng.randint(1, 5))
     images: list[Json] = []
@@ -42,9 +45,10 @@ def error_case(seed: int, *, federated: bool, masks: bool = False) -> tuple[Json
         results.append(_detection(rng, images[0]["id"], classes, None))
     for number, row in enumerate(annotations, start=1):
         row["id"] = number
-    scores = rng.sample(range(1, 1 << 20), len(results))
+    enough = levels > len(results)
+    scores = (rng.sample if enough else rng.choices)(range(levels), k=len(results))
     for row, score in zip(results, scores, strict=True):
-        row["score"] = score / (1 << 20)
+        row["score"] = score / levels
     if masks:
         for row in (*annotations, *results):
             row["segmentation"] = _mask(row["bbox"])

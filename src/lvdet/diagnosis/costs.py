@@ -62,50 +62,49 @@ def work_out(
     gt = pair.gt
     score = pair.results.detections.score[rows.detection]
     right = rows.kind == RIGHT
-    wrong = rows.kind < len(KINDS)
-    counted = right | wrong
+    counted = rows.kind <= RIGHT
     member = np.zeros(len(gt.categories), dtype=bool)
     member[classes] = True
     objects = objects & member[gt.category]
-
-    taken = np.zeros(len(gt), dtype=bool)
-    taken[rows.target[right]] = True
+    found = np.zeros(len(gt), dtype=bool)
+    found[rows.target[right]] = True
     points = (rows.kind == CLASSIFICATION) | (rows.kind == LOCALISATION)
     pointed = np.zeros(len(gt), dtype=bool)
     pointed[rows.target[points]] = True
-    mended = _best_of_each_object(rows, score, points & ~np.append(taken, False)[rows.target])
-    unfound = np.flatnonzero(objects & ~taken)
-    missed = np.flatnonzero(objects & ~taken & ~pointed)
+    unfound = np.flatnonzero(objects & ~found)
+    missed = np.flatnonzero(objects & ~found & ~pointed)
 
-    truth = np.bincount(gt.category[objects], minlength=len(gt.categories))
+    truth = _each(gt.category[objects], len(gt.categories))
     curves = _Curves(matches, threads)
     after = np.empty((len(KINDS) + len(TOTALS), len(truth)))
     for kind in (BOTH, DUPLICATE, BACKGROUND):
         after[kind] = curves.precision(right, counted & (rows.kind != kind), truth)
-    for kind in (CLASSIFICATION, LOCALISATION):
-        now_right = mended & (rows.kind == kind)
-        kept = counted & ((rows.kind != kind) | now_right)
-        if kind == LOCALISATION:
-            after[kind] = curves.precision(right | now_right, kept, truth)
-            continue
-        category = rows.category.copy()
-        category[now_right] = gt.category[rows.target[now_right]]
-        order = _ranked_again(pair, rows, score, category, kept)
-        ends = np.cumsum(np.bincount(category[order], minlength=len(truth)))
-        after[kind] = curves.precision(
-            right | now_right, kept, truth, order=order, offsets=np.append(0, ends)
-        )
-    after[MISSED] = curves.precision(right, counted, truth - _each(gt.category[missed], truth))
-    after[len(KINDS)] = curves.precision(right, right, truth)
-    after[len(KINDS) + 1] = curves.precision(
-        right, counted, truth - _each(gt.category[unfound], truth)
+
+    points[points] = ~found[rows.target[points]]
+    best = _best_of_each_object(rows, score, points)
+    placed = best & (rows.kind == LOCALISATION)
+    kept = counted & ((rows.kind != LOCALISATION) | placed)
+    after[LOCALISATION] = curves.precision(right | placed, kept, truth)
+
+    renamed = best & (rows.kind == CLASSIFICATION)
+    kept = counted & ((rows.kind != CLASSIFICATION) | renamed)
+    category = rows.category.copy()
+    category[renamed] = gt.category[rows.target[renamed]]
+    order = _ranked_again(pair, rows, score, category, kept)
+    offsets = np.append(0, np.cumsum(_each(category[order], len(truth))))
+    after[CLASSIFICATION] = curves.precision(
+        right | renamed, kept, truth, order=order, offsets=offsets
     )
+
+    fewer = (truth - _each(gt.category[gone], len(truth)) for gone in (missed, unfound))
+    after[MISSED], after[-1] = (curves.precision(right, counted, left) for left in fewer)
+    after[-2] = curves.precision(right, right, truth)
     return Costs(curves.precision(right, counted, truth), after, missed, unfound)
 
 
-def _each(category: NDArray[np.int32], truth: NDArray[np.int64]) -> NDArray[np.int64]:
+def _each(category: NDArray[np.int32], classes: int) -> NDArray[np.int64]:
     """[C] how many there are of each class."""
-    return np.bincount(category, minlength=len(truth))
+    return np.bincount(category, minlength=classes)
 
 
 def _best_of_each_object(

@@ -30,7 +30,7 @@ RIGHT, NOT_COUNTED = len(KINDS), len(KINDS) + 1
 class Rows:
     """The detections that were matched, in the order of `Matches`, and what each is.
 
-    detection: [K] int32, row of `Results.detections`
+    detection: [K] int32, row of `Results.detections`, of the pair that was diagnosed
     category:  [K] int32, its class
     kind:      [K] uint8, number in `ROW_KINDS`; "not counted" is what the budget or matching left
                out: ignored, or of a class not exhaustively annotated there
