@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from lvdet.read.annotations import read_ground_truth, write_ground_truth
     from lvdet.read.check import check
     from lvdet.read.detections import read_detections, write_detections
+    from lvdet.report.report import Report, build_report
     from lvdet.sink.merge import merge_top_k
     from lvdet.sink.top_k_writer import TopKWriter
     from lvdet.synth.simulate import simulate
@@ -69,12 +70,14 @@ __all__ = [
     "PerImage",
     "PerImageClass",
     "ProtocolResult",
+    "Report",
     "Reranking",
     "Sweep",
     "SweepRow",
     "TopKWriter",
     "__version__",
     "audit",
+    "build_report",
     "calibrate_file",
     "calibration_errors",
     "check",
@@ -116,11 +119,13 @@ _HOMES = {
     "PerImage": "lvdet.limit.budgets",
     "PerImageClass": "lvdet.limit.budgets",
     "ProtocolResult": "lvdet.metrics.result",
+    "Report": "lvdet.report.report",
     "Reranking": "lvdet.metrics.gaming",
     "Sweep": "lvdet.metrics.sweep_result",
     "SweepRow": "lvdet.metrics.sweep_result",
     "TopKWriter": "lvdet.sink.top_k_writer",
     "audit": "lvdet.metrics.audit",
+    "build_report": "lvdet.report.report",
     "calibrate_file": "lvdet.calibrate.apply",
     "calibration_errors": "lvdet.calibrate.reliability",
     "check": "lvdet.read.check",

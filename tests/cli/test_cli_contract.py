@@ -19,6 +19,7 @@ VERBS = [
     "audit",
     "rerank",
     "compare",
+    "report",
     "check",
     "convert",
     "demo",

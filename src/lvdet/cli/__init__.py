@@ -9,7 +9,18 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from lvdet.cli import audit, calibrate, check, compare, convert, demo, evaluate, rerank, sweep
+from lvdet.cli import (
+    audit,
+    calibrate,
+    check,
+    compare,
+    convert,
+    demo,
+    evaluate,
+    report,
+    rerank,
+    sweep,
+)
 from lvdet.errors import InputError, LvdetError
 
 # No verb does linear algebra worth a second thread, and BLAS threads spin while they wait.
@@ -29,6 +40,7 @@ app.command("sweep", epilog=sweep.EXAMPLES)(sweep.run)
 app.command("audit", epilog=audit.EXAMPLES)(audit.run)
 app.command("rerank", epilog=rerank.EXAMPLES)(rerank.run)
 app.command("compare", epilog=compare.EXAMPLES)(compare.run)
+app.command("report", epilog=report.EXAMPLES)(report.run)
 app.add_typer(calibrate.app, name="calibrate")
 app.command("check", epilog=check.EXAMPLES)(check.run)
 app.command("convert", epilog=convert.EXAMPLES)(convert.run)

@@ -29,12 +29,14 @@ def run(
     seed: Annotated[int, typer.Option(help="Another seed, another set.")] = 0,
 ) -> None:
     """Make a long-tail set and a simulated detector's results, evaluate them, show what the limit
-    an image does, and calibrate them."""
+    an image does, calibrate them, and write a report."""
     from lvdet.calibrate.comparison import compare_calibration
+    from lvdet.metrics.gaming import rerank
     from lvdet.metrics.protocols import evaluate
     from lvdet.metrics.sweep import sweep
     from lvdet.read.annotations import write_ground_truth
     from lvdet.read.detections import write_detections
+    from lvdet.report.report import build_report
     from lvdet.synth.simulate import Settings, simulate, simulate_training
 
     try:
@@ -75,6 +77,23 @@ def run(
     )
     write_json(table.to_dict(), folder / "calibration.json")
     print_tables(table.title(), table.layouts())
+    reranked_path, page = folder / "reranked.json", folder / "report.html"
+    print(f"\n$ lvdet rerank {gt_path} {dt_path} --dets-per-class best -o {reranked_path}")
+    gamed = rerank(gt_path, dt_path, dets_per_class="best")
+    write_detections(gamed.detections, reranked_path)
+    print_tables(gamed.title(), gamed.layouts())
+    print(
+        f"\n$ lvdet report {gt_path} {dt_path} {reranked_path} --train-gt {train_gt_path} "
+        f"--train-dt {train_dt_path} --train-dt {train_dt_path} -o {page}"
+    )
+    report = build_report(
+        gt_path,
+        [dt_path, reranked_path],
+        train=(train_gt_path, [train_dt_path, train_dt_path]),
+    )
+    report.save(page)
+    for text in report.findings:
+        print(text)
     for text in dict.fromkeys([*result.warnings, *swept.warnings, *table.warnings]):
         warn(text)
-    print(f"\nnext: lvdet audit {gt_path} {dt_path}")
+    print(f"\nnext: open {page} in a browser")

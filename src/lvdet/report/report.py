@@ -13,7 +13,7 @@ from lvdet.calibrate.calibrator import Calibrator
 from lvdet.calibrate.fitting import HIERARCHICAL, Recipe
 from lvdet.calibrate.samples import load_samples
 from lvdet.compare.comparison import compare_pairs
-from lvdet.compare.names import short_names
+from lvdet.compare.names import given_names, short_names
 from lvdet.compare.result import Comparison
 from lvdet.errors import InputError
 from lvdet.limit.needs import Need
@@ -55,7 +55,7 @@ class Report:
     @property
     def findings(self) -> list[str]:
         """What the comparison says in words."""
-        return [] if self.comparison is None else self.comparison.sentences
+        return [] if self.comparison is None else self.comparison.verdicts
 
     def to_html(self) -> str:
         """The page."""
@@ -120,9 +120,10 @@ def build_report(
             watch=watch,
         )
         pairs.append(pair)
-    called = list(names or short_names([pair.results.source for pair in pairs]))
-    if len(called) != len(pairs):
-        raise InputError(f"{len(called)} names for {len(pairs)} results")
+    if names:
+        called = given_names(names, len(pairs))
+    else:
+        called = short_names([pair.results.source for pair in pairs])
     studies = []
     for place, (pair, name) in enumerate(zip(pairs, called, strict=True)):
         source = CalibrationSource(method)
