@@ -1,0 +1,35 @@
+"""Draws report.png: the top of the page that `lvdet demo` ends with, in Debian's Chromium.
+
+.venv/bin/python docs/images/make_report_png.py
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from playwright.sync_api import sync_playwright
+
+TARGET = Path(__file__).with_name("report.png")
+WIDTH, HEIGHT = 1180, 860
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        command = [sys.executable, "-m", "lvdet", "demo", "demo"]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=folder)
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+        )
+        page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT})
+        page.goto(Path(folder, "demo", "report.html").as_uri())
+        page.wait_for_function("window.Plotly && window.lvdetReport")
+        page.screenshot(path=TARGET)
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()
