@@ -185,8 +185,11 @@ class _Drawing:
     def add(self, first: int, count: int, seed: int) -> None:
         """Draws more sets, by their numbers."""
         metrics, classes = self._values(draw(len(self._gt.images), first, count, seed=seed))
-        self._metric_spread.add((metrics[1:] - metrics[0])[:, :count].swapaxes(0, 1))
-        self._class_spread.add((classes[1:] - classes[0])[:, :count].swapaxes(0, 1))
+        for spread, values in ((self._metric_spread, metrics), (self._class_spread, classes)):
+            drawn = (values[1:] - values[0])[:, :count].swapaxes(0, 1)
+            # In parts of one size, so that the last bit does not depend on what comes together.
+            for part in range(0, count, LANES):
+                spread.add(drawn[part : part + LANES])
 
     def metrics(self, place: int, confidence: float) -> dict[str, dict[str, Difference]]:
         """Those of a detector, by protocol and name."""

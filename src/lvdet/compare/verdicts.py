@@ -110,8 +110,8 @@ def _classes(classes: Sequence[ClassDifference], rate: float) -> str:
     left_out = len(classes) - len(tested)
     text = (
         f"Of {_count(len(tested))} that can be tested under AP-Fixed, {len(held):,} differ "
-        f"({better:,} better, {len(held) - better:,} worse); at most {100 * rate:.3g}% of these are "
-        "chance, in expectation."
+        f"({better:,} better, {len(held) - better:,} worse), some {100 * rate:.3g}% of them by "
+        "chance."
     )
     if not tested:
         text = "No class can be tested for itself."
