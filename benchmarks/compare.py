@@ -34,7 +34,7 @@ def main() -> int:
         return _compare(*options.files, options.resamples)
     dataset = LVIS_VAL.tenth() if options.small else LVIS_VAL
     folder = dataset_folder(dataset, options.cache)
-    files = [folder / "ground_truth.json", folder / "detections.parquet", _second(folder)]
+    files = [folder / "ground_truth.json", folder / "detections.parquet", second_results(folder)]
     command = [sys.executable, __file__, "--resamples", str(options.resamples), "--files", *files]
     limits = Limits(3600, memory_gib() * 1024)
     runs = [measure(command, limits) for _ in range(options.rounds)]
@@ -65,7 +65,7 @@ def _table(runs: list[Sample], resamples: int) -> str:
     return "\n".join(lines)
 
 
-def _second(folder: Path) -> Path:
+def second_results(folder: Path) -> Path:
     """The results with other scores, made where they are not there yet."""
     path = folder / "rescored.parquet"
     if not path.exists():

@@ -1,0 +1,107 @@
+"""A report on two detectors with LVIS-sized results: how long it takes, how large it is, and how soon
+a browser answers.
+
+    python benchmarks/report.py               19,809 images, 5.94 M detections each
+    python benchmarks/report.py --small       a tenth of the images
+    python benchmarks/report.py --opened 5    opens the page so many times
+
+The second detector is the first with other scores. The page is opened in Debian's chromium.
+See benchmarks/README.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+
+from compare import second_results
+from playwright.sync_api import sync_playwright
+from run import positive
+from workloads import LVIS_VAL, dataset_folder
+
+import lvdet
+
+HERE = Path(__file__).resolve().parent
+MOST_BYTES, MOST_SECONDS, MOST_TO_ANSWER = 10_000_000, 10.0, 2.0
+
+
+def main() -> int:
+    options = _options()
+    dataset = LVIS_VAL.tenth() if options.small else LVIS_VAL
+    folder = dataset_folder(dataset, options.cache)
+    gt = folder / "ground_truth.json"
+    results = [folder / "detections.parquet", second_results(folder)]
+    start = time.perf_counter()
+    for path in results:
+        lvdet.evaluate(gt, path)
+    evaluated = time.perf_counter() - start
+    with tempfile.TemporaryDirectory() as temporary:
+        page = Path(temporary, "report.html")
+        start = time.perf_counter()
+        report = lvdet.build_report(gt, results, resamples=options.resamples)
+        built = time.perf_counter() - start
+        report.save(page)
+        written = time.perf_counter() - start
+        size = page.stat().st_size
+        answers = _opened(page, options.opened)
+    inputs = report.studies[0].evaluation.inputs
+    load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
+    print(
+        f"{inputs['images']:,} images, {inputs['classes']:,} classes, 2 x "
+        f"{inputs['detection_count']:,} detections, {options.resamples:,} resamples; "
+        f"{os.cpu_count()} CPUs, load {load}"
+    )
+    print(f"  evaluate, both files            {evaluated:6.2f} s")
+    print(f"  report, reading to page         {written:6.2f} s")
+    print(f"  of that, the page alone         {written - built:6.2f} s")
+    _verdict("page, bytes", size, MOST_BYTES)
+    _verdict("after evaluation, seconds", written - evaluated, MOST_SECONDS)
+    _verdict("opened until it answers, seconds", median(answers), MOST_TO_ANSWER)
+    return 0
+
+
+def _verdict(what: str, value: float, most: float) -> None:
+    word = "met" if value <= most else "MISSED"
+    print(f"  {word:<8}{what}: at most {most:,.0f} (here {value:,.2f})")
+
+
+def _opened(page: Path, times: int) -> list[float]:
+    """Seconds from asking for the page until the table of classes answers and the figures in view
+    are drawn."""
+    found = []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+        )
+        for _ in range(times):
+            tab = browser.new_page(viewport={"width": 1440, "height": 900})
+            start = time.perf_counter()
+            tab.goto(page.as_uri(), wait_until="commit")
+            tab.wait_for_selector("#class-table tbody tr", state="attached")
+            tab.fill("#class-search", "0")
+            tab.wait_for_function(
+                "!document.getElementById('classes-shown').textContent.startsWith('1,203')"
+            )
+            found.append(time.perf_counter() - start)
+            tab.close()
+        browser.close()
+    return found
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--small", action="store_true", help="a tenth of the images")
+    parser.add_argument("--resamples", type=positive, default=1_000)
+    parser.add_argument("--opened", type=positive, default=3)
+    parser.add_argument("--cache", type=Path, default=HERE / ".cache")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
