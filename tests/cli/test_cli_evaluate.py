@@ -17,6 +17,7 @@ import pytest
 import lvdet
 from cli.run_lvdet import Done, lvdet_call, lvdet_command
 from cli.small_set import COCO, FOUND, LVIS, Json, pair, save
+from lvdet.read import collect
 from oracles.cases import coco_case, lvis_case
 from oracles.coco_reference import evaluate_coco
 from oracles.lvis_reference import cut_per_class, evaluate_lvis, evaluate_lvis_per_class
@@ -502,17 +503,28 @@ def test_errors_take_budgets_classes_and_groups(tmp_path: Path) -> None:
     assert errors["kinds"]["missed"]["count"]["pets"] == 1
 
 
+@pytest.mark.parametrize(("per_image", "per_class"), [(50, 1), (1, 50)])
 @pytest.mark.parametrize("federated", [True, False])
-def test_errors_change_no_number(federated: bool, tmp_path: Path) -> None:
-    """What is read for both answers is enough for each."""
-    case = (lvis_case if federated else coco_case)(9, True, quirks=False)
-    gt, dt = pair(tmp_path, *case)
-    options = ["--dets-per-image", "3", "--dets-per-class", "4"]
+def test_errors_change_no_number(
+    federated: bool,
+    per_image: int,
+    per_class: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What is read for both answers is enough for each, though either budget keeps less."""
+    gt, dt = pair(tmp_path, *(lvis_case if federated else coco_case)(9, True, quirks=False))
+    options = ["--dets-per-image", str(per_image), "--dets-per-class", str(per_class)]
+    options += ["--protocol", "old"]
+    whole = lvdet.diagnose(gt, lvdet.read_detections(dt), dets_per_class=per_class)
+    monkeypatch.setattr(collect, "ROOM", 3)
+    monkeypatch.setattr(collect, "ROOM_WITH_BOXES", 3)
     plain = evaluate(tmp_path, gt, dt, *options)[0]
     scores = evaluate(tmp_path, gt, dt, *options, "--errors")[0]
     errors = scores.pop("errors")
     assert scores == plain
-    assert errors == lvdet.diagnose(gt, dt, dets_per_class=4).numbers()
+    assert errors == whole.numbers()
+    assert errors["totals"]["false positives"]["count"]["all"] > 0
 
 
 def test_errors_of_standard_input(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def test_numbers_are_whole(cut: Tables, uncut: Tables, width: int) -> None:
         subsets=["r", "rcf"],
     )
     audits = lvdet.audit(*uncut), lvdet.audit(*cut)
-    for result in (swept, *audits, lvdet.rerank(*uncut)):
+    for result in (swept, *audits, lvdet.rerank(*uncut), lvdet.diagnose(*uncut)):
         layouts = result.layouts()
         page = drawn(result.title(), layouts, width)
         assert "…" not in page
@@ -83,13 +83,14 @@ def test_colours(delta: str, expected: str) -> None:
     assert colour(delta) == expected
 
 
-def test_on_a_terminal_of_80_columns(uncut: Tables, tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", [["audit"], ["evaluate", "--errors"]])
+def test_on_a_terminal_of_80_columns(command: list[str], uncut: Tables, tmp_path: Path) -> None:
     """The command itself, with somebody looking."""
     lvdet.write_ground_truth(uncut[0], tmp_path / "gt.json")
     lvdet.write_detections(uncut[1], tmp_path / "dt.json")
     ours, theirs = pty.openpty()
     with subprocess.Popen(
-        [COMMAND, "audit", tmp_path / "gt.json", tmp_path / "dt.json"],
+        [COMMAND, *command, tmp_path / "gt.json", tmp_path / "dt.json"],
         stdout=theirs,
         stderr=subprocess.DEVNULL,
         env=os.environ | {"COLUMNS": "80", "TERM": "xterm"},
@@ -107,4 +108,5 @@ def test_on_a_terminal_of_80_columns(uncut: Tables, tmp_path: Path) -> None:
     os.close(ours)
     assert process.returncode == 0
     plain = re.sub(r"\x1b\[[0-9;]*m", "", page.decode()).replace("\r\n", "\n")
-    require_whole(lvdet.audit(*uncut).layouts(), plain)
+    asked = lvdet.audit if command == ["audit"] else lvdet.diagnose
+    require_whole(asked(*uncut).layouts(), plain)

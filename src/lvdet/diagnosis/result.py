@@ -127,7 +127,7 @@ class Diagnosis:
             f"Errors at IoU {self.foreground:g} and {self.background:g}: cost in points of "
             f"{self.metric} ({self.budget}), and count"
         )
-        counts = ["count" if group == ALL else f"count {group}" for group in groups]
+        counts = ["count" if group == ALL else f"in {group}" for group in groups]
         return Layout("", title, ["", *groups, *counts], lines)
 
     def _confusions(self) -> Layout:
