@@ -7,6 +7,7 @@ closely as one likes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -55,18 +56,14 @@ class Tally:
 
 class Population:
     """Images, and two detectors on them: the second boxes objects more tightly, and scores rare
-    classes lower. Where they are `mixed`, each image has one of them or the other by chance, so
+    classes lower. Where they are `mixed`, each image of a set has one or the other by chance, so
     that both are equally good."""
 
     def __init__(self, images: int, classes: int, *, seed: int = 5, mixed: bool = False) -> None:
         common = {"seed": seed, "dets_per_image": 40, "decimals": (2, 9)}
         self.gt, first = lvdet.simulate(images, classes, localisation=0.6, **common)
         _, second = lvdet.simulate(images, classes, localisation=0.66, bias=1.0, **common)
-        if mixed:
-            coin = np.random.default_rng([seed, 7]).random(images) < 0.5
-            both = first, second
-            first, second = (_joined(self.gt, both, side) for side in (coin, ~coin))
-        self.detectors = first, second
+        self.detectors, self.mixed = (first, second), mixed
 
     def limits(self, images: int) -> tuple[int, int]:
         """Limits an image and a class that cut a good part of a set of so many images."""
@@ -96,9 +93,14 @@ class Population:
         per_image, per_class = self.limits(images)
         for number in range(sets):
             drawn = self._draw(rng, images)
+            gt = drawn_truth(self.gt, drawn)
+            tables = [drawn_detections(self.gt, one, drawn) for one in self.detectors]
+            if self.mixed:
+                coin = rng.random(images) < 0.5
+                tables = [_joined(gt, tables, side) for side in (coin, ~coin)]
             result = lvdet.compare_detectors(
-                drawn_truth(self.gt, drawn),
-                [drawn_detections(self.gt, one, drawn) for one in self.detectors],
+                gt,
+                tables,
                 names=["first", "second"],
                 dets_per_image=per_image,
                 dets_per_class=per_class,
@@ -109,9 +111,14 @@ class Population:
             for row, protocol in enumerate(PROTOCOLS):
                 for column, name in enumerate(NAMES):
                     item = result.compared[0].protocols[protocol][name]
-                    away = abs(item.delta - truth[row, column])
-                    reach = (item.high - item.low) / 2
-                    flags = [reach == reach, away <= reach, away <= reach / 2, item.holds]
+                    aim = truth[row, column]
+                    low, high = ((item.delta + end) / 2 for end in (item.low, item.high))
+                    flags = [
+                        item.low == item.low,
+                        item.low <= aim <= item.high,
+                        low <= aim <= high,
+                        item.holds,
+                    ]
                     counts[:, row, column] += flags
         return Tally(*counts)
 
@@ -139,7 +146,7 @@ class Population:
 
 def _joined(
     gt: lvdet.GroundTruth,
-    both: tuple[lvdet.Detections, lvdet.Detections],
+    both: Sequence[lvdet.Detections],
     side: NDArray[np.bool_],
 ) -> lvdet.Detections:
     """The first one's detections in some images, the second one's in the others."""

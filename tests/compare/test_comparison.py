@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import lvdet
 from lvdet.compare.comparison import compare_pairs
-from lvdet.compare.differences import Difference, Spread, difference, discoveries
+from lvdet.compare.differences import Difference, Spread, by_error, by_percentiles, discoveries
 from lvdet.compare.names import given_names, short_names
 from lvdet.metrics.inputs import load_pair
 from lvdet.metrics.protocols import PROTOCOLS
@@ -176,16 +176,28 @@ def test_few_images_are_warned_of() -> None:
 # Numbers
 
 
-def test_an_interval() -> None:
-    item = difference(0.25, 0.5, 0.1, 0.95)
+def test_an_interval_of_percentiles() -> None:
+    drawn = np.append(np.arange(101) / 100, NAN)
+    item = by_percentiles(0.25, 0.75, drawn, 0.9)
+    assert (item.low, item.high) == pytest.approx((0.05, 0.95))
+    assert item.error == pytest.approx(np.std(drawn[:-1], ddof=1))
+    assert item.holds
+    assert not by_percentiles(0.25, 0.75, drawn - 0.5, 0.9).holds
+    for few in (drawn[-1:], drawn[-2:]):
+        assert math.isnan(by_percentiles(0.25, 0.75, few, 0.9).low)
+    assert math.isnan(by_percentiles(NAN, NAN, drawn, 0.9).low)
+
+
+def test_an_interval_of_errors() -> None:
+    item = by_error(0.25, 0.5, 0.1, 0.95)
     assert (item.low, item.high) == pytest.approx((0.25 - 0.195996, 0.25 + 0.195996), abs=1e-6)
     assert item.holds
     assert item.p_value == pytest.approx(0.0124193, abs=1e-6)
-    assert not difference(0.25, 0.5, 0.1, 0.99).holds
-    assert difference(0.5, 0.25, 0.1, 0.95).holds
-    assert difference(0.5, 0.5, 0.0, 0.95).p_value == 1
-    assert difference(0.5, 0.6, 0.0, 0.95).p_value == 0
-    nothing = difference(NAN, NAN, NAN, 0.95)
+    assert not by_error(0.25, 0.5, 0.1, 0.99).holds
+    assert by_error(0.5, 0.25, 0.1, 0.95).holds
+    assert by_error(0.5, 0.5, 0.0, 0.95).p_value == 1
+    assert by_error(0.5, 0.6, 0.0, 0.95).p_value == 0
+    nothing = by_error(NAN, NAN, NAN, 0.95)
     assert not nothing.holds
     assert math.isnan(nothing.p_value)
     assert set(nothing.to_dict().values()) == {None}

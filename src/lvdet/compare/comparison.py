@@ -9,7 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lvdet.compare.bootstrap import LANES, Resampler, as_it_is, draw
-from lvdet.compare.differences import Difference, Spread, difference, discoveries
+from lvdet.compare.differences import (
+    Difference,
+    Spread,
+    by_error,
+    by_percentiles,
+    discoveries,
+)
 from lvdet.compare.names import given_names, short_names
 from lvdet.compare.result import ClassDifference, Compared, Comparison
 from lvdet.compare.verdicts import GROUPS, sentences
@@ -178,29 +184,29 @@ class _Drawing:
         self._gt, self._resamplers = gt, resamplers
         metrics, classes = self._values(as_it_is(len(gt.images)))
         self._metrics, self._classes = metrics[:, 0], classes[:, 0]
-        self._metric_spread = Spread(self._metrics[1:] - self._metrics[0])
+        self._drawn: list[NDArray[np.float64]] = []  # 96 bytes a set and detector
         self._class_spread = Spread(self._classes[1:] - self._classes[0])
         self.objects, self.images = resamplers[0].objects()
 
     def add(self, first: int, count: int, seed: int) -> None:
         """Draws more sets, by their numbers."""
         metrics, classes = self._values(draw(len(self._gt.images), first, count, seed=seed))
-        for spread, values in ((self._metric_spread, metrics), (self._class_spread, classes)):
-            drawn = (values[1:] - values[0])[:, :count].swapaxes(0, 1)
-            # In parts of one size, so that the last bit does not depend on what comes together.
-            for part in range(0, count, LANES):
-                spread.add(drawn[part : part + LANES])
+        self._drawn.append((metrics[1:] - metrics[0])[:, :count])
+        away = (classes[1:] - classes[0])[:, :count].swapaxes(0, 1)
+        # In parts of one size, so that the last bit does not depend on what comes together.
+        for part in range(0, count, LANES):
+            self._class_spread.add(away[part : part + LANES])
 
     def metrics(self, place: int, confidence: float) -> dict[str, dict[str, Difference]]:
         """Those of a detector, by protocol and name."""
-        errors = self._metric_spread.errors()[place - 1]
+        drawn = np.concatenate([part[place - 1] for part in self._drawn])
         base, own = self._metrics[0], self._metrics[place]
         return {
             protocol: {
-                name: difference(
+                name: by_percentiles(
                     float(base[row, column]),
                     float(own[row, column]),
-                    float(errors[row, column]),
+                    drawn[:, row, column],
                     confidence,
                 )
                 for column, name in enumerate(NAMES)
@@ -216,7 +222,7 @@ class _Drawing:
         rows = np.flatnonzero(self.objects).tolist()
         pairs = [
             [
-                difference(
+                by_error(
                     float(base[kind, row]),
                     float(own[kind, row]),
                     float(errors[kind, row]),
@@ -310,8 +316,7 @@ def _thin(gt: GroundTruth, images: NDArray[np.int64]) -> list[str]:
         if thin and 2 * thin > len(there):
             found.append(
                 f"{thin:,} of {len(there):,} {GROUPS[f'AP{letter}']} classes have objects in fewer "
-                f"than {FEWEST_IMAGES} images: the intervals of AP{letter} are narrower than they "
-                "should be."
+                f"than {FEWEST_IMAGES} images: the intervals of AP{letter} may be too narrow."
             )
     return found
 

@@ -1,8 +1,9 @@
 """How far two detectors are apart, and how far that may be chance.
 
-An interval is the difference on the images there are, more or less so many standard errors; the
-standard error is the spread of the difference over drawn sets. docs/comparing.md says why it is
-not made of percentiles of the drawn differences.
+An interval of a metric lies between percentiles of the differences on drawn sets. That of a single
+class is the difference on the images there are, more or less so many standard errors: many classes
+are tested at once, far out where percentiles of a thousand sets say nothing. docs/comparing.md has
+how often intervals are right.
 """
 
 from __future__ import annotations
@@ -66,10 +67,23 @@ class Difference:
         return defined(numbers) | {"holds": None if math.isnan(self.low) else self.holds}
 
 
-def difference(baseline: float, value: float, error: float, confidence: float) -> Difference:
-    """The difference with its interval; undefined where there is no standard error."""
+def by_error(baseline: float, value: float, error: float, confidence: float) -> Difference:
+    """The difference more or less so many standard errors; undefined where there is none."""
     reach = NormalDist().inv_cdf((1 + confidence) / 2) * error
     return Difference(baseline, value, error, value - baseline - reach, value - baseline + reach)
+
+
+def by_percentiles(
+    baseline: float, value: float, drawn: NDArray[np.float64], confidence: float
+) -> Difference:
+    """The difference between percentiles of those on drawn sets ([R], NaN where a set does not
+    define it); undefined where fewer than two sets do."""
+    known = drawn[~np.isnan(drawn)]
+    if len(known) < 2 or math.isnan(value - baseline):
+        return Difference(baseline, value, math.nan, math.nan, math.nan)
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(known, [tail, 1 - tail]).tolist()
+    return Difference(baseline, value, float(known.std(ddof=1)), low, high)
 
 
 class Spread:
