@@ -1,4 +1,4 @@
-"""A report on two detectors with LVIS-sized results: how long it takes, how large it is, and how soon
+"""A report on two detectors of LVIS size: how long it takes, how large it is, and how soon
 a browser answers.
 
     python benchmarks/report.py               19,809 images, 5.94 M detections each
@@ -20,12 +20,12 @@ import time
 from pathlib import Path
 from statistics import median
 
-from compare import second_results
 from playwright.sync_api import sync_playwright
-from run import positive
-from workloads import LVIS_VAL, dataset_folder
 
 import lvdet
+from compare import second_results
+from run import positive
+from workloads import LVIS_VAL, dataset_folder
 
 HERE = Path(__file__).resolve().parent
 MOST_BYTES, MOST_SECONDS, MOST_TO_ANSWER = 10_000_000, 10.0, 2.0
@@ -97,7 +97,7 @@ def _opened(page: Path, times: int) -> list[float]:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--small", action="store_true", help="a tenth of the images")
-    parser.add_argument("--resamples", type=positive, default=1_000)
+    parser.add_argument("--resamples", type=positive, default=200)
     parser.add_argument("--opened", type=positive, default=3)
     parser.add_argument("--cache", type=Path, default=HERE / ".cache")
     return parser.parse_args()

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import gzip
+import importlib.util
 import io
 import json
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -384,3 +387,19 @@ def test_standard_input(pack: Callable[[bytes], bytes], monkeypatch: pytest.Monk
     fake = io.TextIOWrapper(io.BytesIO(pack(json.dumps(RECORDS).encode())))
     monkeypatch.setattr("sys.stdin", fake)
     assert_holds(lvdet.read_detections("-"), RECORDS)
+
+
+def test_parquet_needs_no_pandas(tmp_path: Path) -> None:
+    """Though it is installed here: importing it takes as long as reading a million rows."""
+    assert importlib.util.find_spec("pandas") is not None
+    script = """
+import sys, numpy, lvdet
+table = lvdet.Detections.from_arrays([1, 2], [3, 4], [0.5, 0.25], numpy.ones((2, 4)))
+lvdet.write_detections(table, sys.argv[1])
+assert lvdet.read_detections(sys.argv[1]).score.tolist() == [0.5, 0.25]
+print(*sys.modules)
+"""
+    command = [sys.executable, "-c", script, tmp_path / "some.parquet"]
+    modules = subprocess.run(command, capture_output=True, check=True).stdout.decode().split()
+    assert "pyarrow" in modules
+    assert "pandas" not in modules

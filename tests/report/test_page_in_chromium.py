@@ -169,7 +169,7 @@ def test_switches_the_detector(opened: Opened, report: Report) -> None:
     script = "document.querySelector(\".canvas[data-figure='limit-by-frequency']\").data[0].y"
     for place, study in enumerate(report.studies):
         page.select_option("#model", str(place))
-        rows = [row for row in study.by_image.rows if row.dets_per_class is None]
+        rows = [row for row in study.limits.rows if row.table == "by-image"]
         expected = [round(100 * row.metrics["AP"], 3) for row in rows]
         page.wait_for_function(
             f"expected => JSON.stringify({script}) === JSON.stringify(expected)", arg=expected

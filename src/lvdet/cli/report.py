@@ -72,8 +72,9 @@ def run(
         ),
     ] = None,
     resamples: Annotated[
-        int, typer.Option(metavar="N", help="Resamples of the images, for intervals.")
-    ] = 1000,
+        int,
+        typer.Option(metavar="N", help="Resamples of the images, for intervals; more are finer."),
+    ] = 200,
     iou: Iou = None,
     threads: Threads = None,
 ) -> None:

@@ -45,15 +45,14 @@ def score_levels(pair: Pair, budget: Budget, *, threads: int | None = None) -> S
     keep = apply(
         [budget], ranking, among=counted(gt, ranking, every, exact_lvis=False), threads=threads
     )
-    rows = slice(None) if keep is None else keep
-    known = category_rows(gt, ranking)[ranking.category[rows]]
-    score = ranking.score[rows]
+    known = category_rows(gt, ranking)
     groups = gt.categories.groups() or {"all": every}
     levels = {}
     for name, classes in groups.items():
-        member = np.zeros(len(gt.categories), dtype=bool)
-        member[classes] = True
-        levels[name] = _level(score[member[known]])
+        member = np.isin(known, classes)[ranking.category]
+        if keep is not None:
+            member &= keep
+        levels[name] = _level(ranking.score[member])
     frequent = levels["f"].mean if "f" in levels else float("nan")
     unit = frequent if frequent > 0 else 1.0
     return ScoreLevels(

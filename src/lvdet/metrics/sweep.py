@@ -23,7 +23,7 @@ from lvdet.metrics.budget_tables import (
     paper_tables,
 )
 from lvdet.metrics.cuts import Cuts
-from lvdet.metrics.inputs import Annotations, ResultSource, Watch, load_pair
+from lvdet.metrics.inputs import Annotations, Pair, ResultSource, Watch, load_pair
 from lvdet.metrics.protocols import old_budget
 from lvdet.metrics.scores import Scores
 from lvdet.metrics.subsets import select
@@ -86,10 +86,21 @@ def sweep(
     pair = load_pair(
         gt, detections, needs, iou=iou, exact_lvis=exact_lvis, threads=threads, watch=watch
     )
-    truth, results = pair.gt, pair.results
-    tables = choose(truth)
+    tables = choose(pair.gt)
     if not tables:
         raise InputError("no table was asked for")
+    return sweep_pair(pair, tables, exact_lvis=exact_lvis, threads=threads)
+
+
+def sweep_pair(
+    pair: Pair,
+    tables: Sequence[BudgetTable],
+    *,
+    exact_lvis: bool = False,
+    threads: int | None = None,
+) -> Sweep:
+    """Tables of a pair that was read for them."""
+    truth, results = pair.gt, pair.results
     selected = _selected(truth, tables)
     warnings = reading_warnings(truth, results, exact_lvis=exact_lvis)
     scores = Scores(pair, exact_lvis=exact_lvis, threads=threads)

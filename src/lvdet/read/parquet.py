@@ -237,13 +237,32 @@ def _numbers(batch: Any, name: str, source: str, at: int, *, whole: bool = False
         raise InputError(
             f"{source}, rows {at:,} to {at + batch.num_rows:,}: column {name!r} has nulls"
         )
-    values = column.to_numpy(zero_copy_only=False)
+    values = _values(column)
     if values.dtype.kind not in ("iu" if whole else "iuf"):
         raise InputError(
             f"{source}: column {name!r} is of {values.dtype}, expected "
             + ("whole numbers" if whole else "numbers")
         )
     return np.asarray(values)
+
+
+def _values(column: Any) -> NDArray[Any]:
+    """Numbers as they lie in memory: pyarrow's own way imports pandas first, where that is
+    installed."""
+    import pyarrow as pa
+
+    kind = column.type
+    letters = {
+        "f": pa.types.is_floating(kind),
+        "i": pa.types.is_signed_integer(kind),
+        "u": pa.types.is_unsigned_integer(kind),
+    }
+    letter = next((letter for letter, fits in letters.items() if fits), None)
+    data = column.buffers()[1] if letter and not column.null_count else None
+    if data is None:  # no numbers, not all of them, or none at all
+        return np.asarray(column.to_numpy(zero_copy_only=False))
+    values = np.frombuffer(data, dtype=f"{letter}{kind.bit_width // 8}")
+    return values[column.offset : column.offset + len(column)]
 
 
 def _integers(
@@ -275,14 +294,14 @@ def _listed_boxes(column: Any, source: str, at: int) -> NDArray[np.float64]:
         pa.types.is_floating(kind.value_type) or pa.types.is_integer(kind.value_type)
     ):
         raise InputError(f"{source}: column 'bbox' is of {kind}, expected lists of numbers")
-    lengths = np.array(column.value_lengths().fill_null(0))
+    lengths = _values(column.value_lengths().fill_null(0))
     wrong = np.flatnonzero(lengths != 4)
     if len(wrong):
         row = int(wrong[0])
         raise InputError(
             f"{source}, row {at + row:,}: bbox has {lengths[row]} numbers, expected 4 [x, y, w, h]"
         )
-    values = column.flatten().to_numpy(zero_copy_only=False)
+    values = _values(column.flatten())
     return np.ascontiguousarray(values, dtype=np.float64).reshape(-1, 4)
 
 
@@ -385,13 +404,14 @@ def _record_batch(table: Detections, begin: int, end: int, schema: Any) -> Any:
                 f"{table.source} has {what} in rows that follow others without, and all rows of a "
                 "Parquet file have the same columns"
             )
+    # Numbers by their buffers: pyarrow's own way imports pandas first, where that is installed.
     columns: list[Any] = [
         table.image_ids[table.image[begin:end]],
         table.category_ids[table.category[begin:end]],
         table.score[begin:end],
     ]
     if "x" in schema.names:
-        columns += [np.ascontiguousarray(table.box[begin:end, k]) for k in range(4)]
+        columns += [table.box[begin:end, k] for k in range(4)]
     if "mask" in schema.names:
         masks = no_masks(len(table)) if masks is None else masks
         offsets = masks.offsets[begin : end + 1]
@@ -403,4 +423,10 @@ def _record_batch(table: Detections, begin: int, end: int, schema: Any) -> Any:
             masks.height[begin:end],
             masks.width[begin:end],
         ]
-    return pa.record_batch(columns, schema=schema)
+    arrays = [
+        pa.Array.from_buffers(kind, end - begin, [None, pa.py_buffer(np.ascontiguousarray(column))])
+        if isinstance(column, np.ndarray)
+        else column
+        for kind, column in zip(schema.types, columns, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

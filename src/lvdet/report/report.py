@@ -24,6 +24,8 @@ from lvdet.report.pictures import PictureFolder
 from lvdet.report.study import Study, study
 from lvdet.tables.ground_truth import GroundTruth
 
+#: Sets drawn for intervals: a fifth of what `compare` draws, for a page that is soon there.
+RESAMPLES = 200
 #: Detectors in one report: more are no longer told apart.
 MOST = 6
 
@@ -88,7 +90,7 @@ def build_report(
     method: str = HIERARCHICAL,
     images: str | os.PathLike[str] | None = None,
     image_ids: Sequence[int] = (),
-    resamples: int = 1_000,
+    resamples: int = RESAMPLES,
     seed: int = 0,
     threads: int | None = None,
     watch: Watch | None = None,

@@ -8,19 +8,33 @@ from lvdet.diagnosis.diagnose import diagnose_pair
 from lvdet.diagnosis.result import Diagnosis
 from lvdet.errors import InputError
 from lvdet.limit.budgets import PerClass
+from lvdet.metrics.budget_tables import BudgetTable, Limits
 from lvdet.metrics.inputs import Pair, Watch, watched
 from lvdet.metrics.precision_recall import PrecisionRecall, precision_recall
 from lvdet.metrics.protocols import FIXED_PER_CLASS, evaluate, old_budget
 from lvdet.metrics.result import Evaluation
 from lvdet.metrics.score_levels import ScoreLevels, score_levels
-from lvdet.metrics.sweep import sweep
+from lvdet.metrics.sweep import sweep_pair
 from lvdet.metrics.sweep_result import Sweep
 from lvdet.report.calibration import CalibrationSource, CalibrationStudy, study_calibration
 from lvdet.report.pictures import Picture, PictureFolder, take_pictures
 
-#: Limits that are drawn: detections an image, and a class.
-PER_IMAGE = (10, 30, 100, 300, 1_000, 3_000, 10_000, None)
-PER_CLASS = (10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, None)
+_PER_IMAGE = (10, 30, 100, 300, 1_000, 3_000, 10_000)
+_PER_CLASS = (*_PER_IMAGE, 30_000, 100_000)
+#: Limits that are drawn: an image's, the same after each class was cut, and a class's.
+BY_IMAGE = BudgetTable(
+    "by-image", "AP by detections an image", tuple(Limits(one) for one in (*_PER_IMAGE, None))
+)
+RERANKED = BudgetTable(
+    "re-ranked",
+    "AP by detections an image, with a limit a class before it",
+    tuple(Limits(one, FIXED_PER_CLASS) for one in _PER_IMAGE),
+)
+BY_CLASS = BudgetTable(
+    "by-class",
+    "AP by detections a class, without a limit an image",
+    tuple(Limits(per_class=one) for one in (*_PER_CLASS, None)),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,16 +42,14 @@ class Study:
     """What is known of a detector.
 
     name:     what to call it
-    by_image: AP under limits an image, with and without re-ranking
-    by_class: AP under limits a class
+    limits:   AP under the limits of BY_IMAGE, RERANKED (for LVIS files) and BY_CLASS
     calibration: None where scores cannot be calibrated; `uncalibrated` says why
     pictures: images with their detections, where there is a folder of images
     """
 
     name: str
     evaluation: Evaluation
-    by_image: Sweep
-    by_class: Sweep
+    limits: Sweep
     curves: PrecisionRecall
     levels: ScoreLevels
     calibration: CalibrationStudy | None
@@ -57,10 +69,10 @@ def study(
 ) -> Study:
     """What is known of a pair whose detections were all read; as whole rows, where there is a
     folder of images to draw them on."""
-    gt, results, iou = pair.gt, pair.results, pair.iou
-    rerank = FIXED_PER_CLASS if gt.federated else None
+    gt = pair.gt
+    tables = [BY_IMAGE, *([RERANKED] if gt.federated else []), BY_CLASS]
     fixed = PerClass(FIXED_PER_CLASS)
-    evaluation = evaluate(gt, results, iou=iou, threads=threads)
+    evaluation = evaluate(gt, pair.results, iou=pair.iou, threads=threads)
     matches = pair.matched(threads=threads)
     calibration, reason = None, ""
     try:
@@ -83,8 +95,7 @@ def study(
     return Study(
         name,
         evaluation,
-        sweep(gt, results, per_image=PER_IMAGE, rerank=rerank, iou=iou, threads=threads),
-        sweep(gt, results, per_class=PER_CLASS, iou=iou, threads=threads),
+        sweep_pair(pair, tables, threads=threads),
         precision_recall(pair, matches, [fixed], threads=threads),
         score_levels(pair, old_budget(gt.federated), threads=threads),
         calibration,

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
+from lvdet.metrics.budget_tables import BudgetTable
 from lvdet.metrics.scores import NAMES
-from lvdet.metrics.sweep_result import Sweep, SweepRow
+from lvdet.metrics.sweep_result import SweepRow
 from lvdet.report.figures.style import (
     GROUP_COLOURS,
     GROUP_DASHES,
@@ -18,14 +19,14 @@ from lvdet.report.figures.style import (
     percents,
     plain,
 )
-from lvdet.report.study import Study
+from lvdet.report.study import BY_CLASS, BY_IMAGE, RERANKED, Study
 
 
 def limit_per_image(studies: Sequence[Study]) -> go.Figure:
     """AP by detections an image of each detector; dashed where each class is cut first."""
     fig = _empty("detections an image")
     for place, study in enumerate(studies):
-        rows, reranked = _by_image(study.by_image)
+        rows, reranked = _rows(study, BY_IMAGE), _rows(study, RERANKED)
         fig.add_trace(_line(rows, "AP", study.name, model_colour(place), image=True))
         if reranked:
             name = f"{study.name}, re-ranked"
@@ -37,7 +38,7 @@ def limit_per_image(studies: Sequence[Study]) -> go.Figure:
 def limit_by_frequency(study: Study) -> go.Figure:
     """AP of rare, common and frequent classes by detections an image."""
     fig = _empty("detections an image")
-    rows, _ = _by_image(study.by_image)
+    rows = _rows(study, BY_IMAGE)
     for metric in NAMES:
         group = metric.removeprefix("AP") or "all"
         if all(row.metrics[metric] != row.metrics[metric] for row in rows):
@@ -51,7 +52,7 @@ def limit_per_class(studies: Sequence[Study]) -> go.Figure:
     """AP by detections a class of each detector, without a limit an image."""
     fig = _empty("detections a class")
     for place, study in enumerate(studies):
-        rows = study.by_class.rows
+        rows = _rows(study, BY_CLASS)
         fig.add_trace(_line(rows, "AP", study.name, model_colour(place), image=False))
     return fig
 
@@ -63,10 +64,8 @@ def _empty(limit: str) -> go.Figure:
     return fig
 
 
-def _by_image(swept: Sweep) -> tuple[list[SweepRow], list[SweepRow]]:
-    """The rows with a limit an image alone, and those with one a class before it."""
-    plain_rows = [row for row in swept.rows if row.dets_per_class is None]
-    return plain_rows, [row for row in swept.rows if row.dets_per_class is not None]
+def _rows(study: Study, table: BudgetTable) -> list[SweepRow]:
+    return [row for row in study.limits.rows if row.table == table.name]
 
 
 def _line(
