@@ -51,8 +51,9 @@ class Drawn:
 class Resampler:
     """One detector, ready to be evaluated on any number of drawn sets.
 
-    It holds the image of each detection by class and rank (4 bytes each), and some 20 bytes for
-    each that is matched; a thread needs as much as the largest class's matched rows at 144 bytes.
+    It holds the image of each detection by class and rank (4 bytes each), and some 30 bytes for
+    each that is matched. A thread needs 144 bytes for each matched row of the largest class, and
+    drawn sets 16 bytes an image.
     """
 
     def __init__(
