@@ -26,7 +26,7 @@ def main() -> None:
         )
         page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT})
         page.goto(Path(folder, "demo", "report.html").as_uri())
-        page.wait_for_function("window.Plotly && window.lvdetReport")
+        page.wait_for_function("window.lvdetReport")
         page.screenshot(path=TARGET)
         browser.close()
 

@@ -31,7 +31,7 @@ class Opened:
 
     def open(self, path: Path) -> Opened:
         self.page.goto(path.as_uri())
-        self.page.wait_for_function("window.Plotly && window.lvdetReport")
+        self.page.wait_for_function("window.lvdetReport")
         return self
 
     def scroll_through(self) -> None:

@@ -1,7 +1,7 @@
 "use strict";
 // The page's behaviour: theme and detector are chosen, figures drawn when they come into view,
-// classes sorted, searched and looked at. All text goes in as text. It comes before Plotly, which
-// takes its time: the page answers first, and `start` draws once Plotly is there.
+// classes sorted, searched and looked at. All text goes in as text. Plotly takes a second to load,
+// in which nothing answers: it waits until a figure comes near, or until nobody does anything.
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
   const root = document.documentElement;
@@ -15,9 +15,15 @@
   // ---- figures
   const canvases = [...document.querySelectorAll(".canvas[data-figure]")];
   const drawn = new Set();
-  let started = false;
   const config = { displaylogo: false, responsive: true, modeBarButtonsToRemove: ["lasso2d", "select2d"] };
 
+  function loadPlotly() {
+    if (window.Plotly) return;
+    const script = document.createElement("script");
+    script.textContent = document.getElementById("plotly").textContent;
+    document.head.append(script);
+    for (const canvas of canvases) near.observe(canvas); // from now on before they are seen
+  }
   function figureOf(canvas) {
     const versions = data.figures[canvas.dataset.figure];
     return versions.length > 1 ? versions[model] : versions[0];
@@ -27,21 +33,23 @@
     const empty = canvas.parentElement.querySelector(".no-figure");
     if (empty) empty.hidden = figure !== null;
     canvas.hidden = figure === null;
-    if (!started) return Promise.resolve();
     drawn.add(canvas);
     if (figure === null) return Promise.resolve();
+    loadPlotly();
     const layout = { ...figure.layout, template: data.themes[isDark() ? "dark" : "light"], autosize: true };
     return Plotly.react(canvas, figure.data, layout, config);
   }
   const redraw = () => Promise.all([...drawn].map(draw));
   const drawAll = () => Promise.all(canvases.map(draw));
-  const seen = new IntersectionObserver(
-    (entries) => {
-      for (const entry of entries)
-        if (entry.isIntersecting && !drawn.has(entry.target)) draw(entry.target);
-    },
-    { rootMargin: "300px" },
-  );
+  const drawWhen = (margin) =>
+    new IntersectionObserver(
+      (entries) => {
+        for (const entry of entries)
+          if (entry.isIntersecting && !drawn.has(entry.target)) draw(entry.target);
+      },
+      { rootMargin: margin },
+    );
+  const seen = drawWhen("0px"), near = drawWhen("400px");
 
   // ---- theme and detector
   const themeChoice = document.getElementById("theme");
@@ -208,9 +216,8 @@
     chooseClass(order[0], false);
   }
   if (modelChoice) setModel(0);
-  function start() {
-    started = true;
-    for (const canvas of canvases) seen.observe(canvas);
-  }
-  window.lvdetReport = { start, drawAll, ready: performance.now() };
+  for (const canvas of canvases) seen.observe(canvas);
+  const whenIdle = window.requestIdleCallback ?? setTimeout;
+  setTimeout(() => whenIdle(loadPlotly), 3000);
+  window.lvdetReport = { drawAll };
 })();
