@@ -145,7 +145,10 @@ def test_a_bias_of_the_scores_is_seen_under_ap_old_and_not_under_ap_fixed() -> N
     result = lvdet.compare_detectors(
         gt, [biased, plain], names=["biased", "plain"], dets_per_image=10, resamples=200
     )
-    assert result.compared[0].protocols["fixed"]["AP"].delta == pytest.approx(0, abs=1e-12)
+    one = result.compared[0]
+    assert one.protocols["fixed"]["AP"].delta == pytest.approx(0, abs=1e-12)
+    assert one.old_beyond_fixed.delta == pytest.approx(one.protocols["old"]["AP"].delta, abs=1e-12)
+    assert one.old_beyond_fixed.low == pytest.approx(one.protocols["old"]["AP"].low, abs=1e-12)
     assert any(
         text.startswith("The gain of plain under AP-Old vanishes under AP-Fixed: there it is +0.00")
         for text in result.verdicts

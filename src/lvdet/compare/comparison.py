@@ -158,8 +158,9 @@ def compare_pairs(
     for place, name in enumerate(called[1:], start=1):
         metrics = drawing.metrics(place, confidence)
         classes = drawing.classes(place, confidence)
-        said = sentences(called[0], name, metrics, texts, classes, confidence)
-        compared.append(Compared(name, metrics, classes, said))
+        beyond = drawing.old_beyond_fixed(place, confidence)
+        said = sentences(called[0], name, metrics, beyond, texts, classes, confidence)
+        compared.append(Compared(name, metrics, beyond, classes, said))
     warnings += _thin(gt, drawing.images)
     return Comparison(
         called[0],
@@ -199,7 +200,7 @@ class _Drawing:
 
     def metrics(self, place: int, confidence: float) -> dict[str, dict[str, Difference]]:
         """Those of a detector, by protocol and name."""
-        drawn = np.concatenate([part[place - 1] for part in self._drawn])
+        drawn = self._of(place)
         base, own = self._metrics[0], self._metrics[place]
         return {
             protocol: {
@@ -213,6 +214,16 @@ class _Drawing:
             }
             for row, protocol in enumerate(PROTOCOLS)
         }
+
+    def old_beyond_fixed(self, place: int, confidence: float) -> Difference:
+        """How far a detector's difference in AP under AP-Old is from that under AP-Fixed."""
+        old, fixed = self._metrics[place, :2, 0] - self._metrics[0, :2, 0]
+        drawn = self._of(place)[:, :2, 0]
+        return by_percentiles(float(fixed), float(old), drawn[:, 0] - drawn[:, 1], confidence)
+
+    def _of(self, place: int) -> NDArray[np.float64]:
+        """[R, 3, 4] the drawn differences of a detector."""
+        return np.concatenate([part[place - 1] for part in self._drawn])
 
     def classes(self, place: int, confidence: float) -> list[ClassDifference]:
         """Those of a detector that have objects."""

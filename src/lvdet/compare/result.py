@@ -62,12 +62,14 @@ class Compared:
     """One detector beside the baseline.
 
     protocols: {"old": {"AP": …, "APr": …, "APc": …, "APf": …}, "fixed": …, "pool": …}
+    old_beyond_fixed: the difference in AP under AP-Old (its value) beside that under AP-Fixed
     classes: those with objects, in the order of the annotations
     verdicts: what all that says, in sentences
     """
 
     name: str
     protocols: dict[str, dict[str, Difference]]
+    old_beyond_fixed: Difference
     classes: list[ClassDifference]
     verdicts: list[str]
 
@@ -84,6 +86,7 @@ class Compared:
                 protocol: {name: item.to_dict() for name, item in metrics.items()}
                 for protocol, metrics in self.protocols.items()
             },
+            "old_beyond_fixed": self.old_beyond_fixed.to_dict(),
             "classes": [one.to_dict() for one in self.classes],
             "verdicts": self.verdicts,
         }

@@ -34,6 +34,7 @@ def sentences(
     baseline: str,
     name: str,
     differences: Differences,
+    old_beyond_fixed: Difference,
     budgets: Mapping[str, str],
     classes: Sequence[ClassDifference],
     confidence: float,
@@ -43,7 +44,7 @@ def sentences(
         _protocol(baseline, name, protocol, budgets[protocol], metrics, confidence)
         for protocol, metrics in differences.items()
     ]
-    found += [_old_and_fixed(baseline, name, differences, confidence)]
+    found += [_old_and_fixed(baseline, name, differences, old_beyond_fixed, confidence)]
     found += [_classes(classes, 1 - confidence)]
     return [text for text in found if text]
 
@@ -74,20 +75,28 @@ def _protocol(
         if key in GROUPS and item.holds
     ]
     if held:
-        return f"{text} By frequency there holds: {', '.join(held)}."
+        return f"{text} By frequency {', '.join(held)} {'holds' if len(held) == 1 else 'hold'}."
     return text
 
 
-def _old_and_fixed(baseline: str, name: str, differences: Differences, confidence: float) -> str:
-    """Whether what AP-Old shows is there without its limit an image."""
-    if "old" not in differences or "fixed" not in differences:
-        return ""
+def _old_and_fixed(
+    baseline: str, name: str, differences: Differences, beyond: Difference, confidence: float
+) -> str:
+    """Whether what AP-Old shows is there without its limit an image; `beyond` is how far AP-Old's
+    difference is from AP-Fixed's, on the same drawn sets."""
     old, fixed = differences["old"]["AP"], differences["fixed"]["AP"]
     word = "gain" if old.delta > 0 else "loss"
+    there = _with_interval(fixed, confidence)
+    shrinks = beyond.holds and (beyond.delta > 0) == (old.delta > 0)
+    if old.holds and not fixed.holds and shrinks:
+        return (
+            f"The {word} of {name} under AP-Old vanishes under AP-Fixed: there it is {there}, "
+            "which does not hold."
+        )
     if old.holds and not fixed.holds:
         return (
-            f"The {word} of {name} under AP-Old vanishes under AP-Fixed: there it is "
-            f"{_with_interval(fixed, confidence)}, which does not hold."
+            f"The {word} of {name} under AP-Old is not certain under AP-Fixed: there it is "
+            f"{there}, which does not hold, but it is not certain to be smaller either."
         )
     if old.holds and (old.delta > 0) != (fixed.delta > 0):
         other = "worse" if fixed.delta < 0 else "better"
@@ -96,7 +105,11 @@ def _old_and_fixed(baseline: str, name: str, differences: Differences, confidenc
             f"{baseline} by {percent(abs(fixed.delta))}."
         )
     if old.holds:
-        return f"The {word} of {name} holds under AP-Old and under AP-Fixed."
+        text = f"The {word} of {name} holds under AP-Old and under AP-Fixed"
+        if not beyond.holds:
+            return f"{text}."
+        size = "smaller" if shrinks else "larger"
+        return f"{text}, where it is {size}: {signed(fixed.delta)}, not {signed(old.delta)}."
     if fixed.holds:
         word = "gain" if fixed.delta > 0 else "loss"
         return f"The {word} of {name} under AP-Fixed does not show under AP-Old."

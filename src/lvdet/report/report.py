@@ -143,7 +143,7 @@ def build_report(
             source = CalibrationSource(method, training=training)
         studies.append(study(pair, name, source, folder, threads=threads, watch=watch))
     comparison = None
-    if len(pairs) > 1:
+    if len(pairs) > 1 and len(pairs[0].gt.images) > 1:  # of one image nothing can be drawn
         comparison = compare_pairs(
             pairs, names=called, resamples=resamples, seed=seed, threads=threads, watch=watch
         )
