@@ -34,7 +34,8 @@ def test_what_is_printed(files: tuple[Path, Path, Path]) -> None:
     for words in ("20/image", "10,000/class", "95% interval", "b.json beside a.json", "APr"):
         assert words in done.out
     assert "\nAP-Fixed (10,000/class): b.json is better than a.json: +" in done.out
-    assert "\nThe gain of b.json holds under AP-Old and under AP-Fixed, where it is larger: +" in done.out
+    said = "\nThe gain of b.json holds under AP-Old and under AP-Fixed, where it is larger: +"
+    assert said in done.out
     assert "fewer than 10 images" in done.err
     assert all(line.startswith("warning: ") for line in done.err.splitlines())
 

@@ -27,6 +27,11 @@ def test_demo(tmp_path: Path) -> None:
     swept = json.loads((folder / "sweep.json").read_text())
     assert {row["table"] for row in swept["rows"]} == {"image-limit", "subsets"}
     assert swept["rows"][1]["AP"] == result["old"].AP  # 300 an image
+    page = (folder / "report.html").read_text()
+    assert "<h1>results.json · reranked.json</h1>" in page
+    assert done.out.endswith(f"next: open {folder / 'report.html'} in a browser\n")
+    reranked = lvdet.evaluate(gt, folder / "reranked.json")
+    assert f"{100 * reranked['old'].AP:.2f}" in page
     assert "AP-Fixed" in done.out
     assert "AP by detections an image" in done.out
     assert f"lvdet evaluate {folder / 'annotations.json'} {folder / 'results.json'}" in done.out
@@ -42,7 +47,7 @@ def test_demo(tmp_path: Path) -> None:
 
 
 def test_the_default_folder(tmp_path: Path) -> None:
-    lvdet_command("demo", "--images", "5", "--classes", "3", cwd=tmp_path).good()
+    lvdet_command("demo", "--images", "1", "--classes", "3", cwd=tmp_path).good()
     assert (tmp_path / "lvdet-demo" / "scores.json").exists()
 
 
