@@ -23,7 +23,7 @@ bench-calibration: $(VENV)/.installed benchmarks/.venv/.installed
 	$(BIN)/python benchmarks/calibration.py $(BENCH_ARGS)
 
 bench-compare: $(VENV)/.installed
-	$(BIN)/python benchmarks/compare.py $(BENCH_ARGS)
+	$(BIN)/python benchmarks/resampling.py $(BENCH_ARGS)
 
 lint: $(VENV)/.tested-with
 	$(BIN)/ruff check .

@@ -23,7 +23,7 @@ from statistics import median
 from playwright.sync_api import sync_playwright
 
 import lvdet
-from compare import second_results
+from resampling import second_results
 from run import positive
 from workloads import LVIS_VAL, dataset_folder
 

@@ -13,7 +13,6 @@ from lvdet.compare.differences import (
     Difference,
     Spread,
     by_error,
-    by_percentiles,
     discoveries,
 )
 from lvdet.compare.names import given_names, short_names
@@ -185,29 +184,32 @@ class _Drawing:
         self._gt, self._resamplers = gt, resamplers
         metrics, classes = self._values(as_it_is(len(gt.images)))
         self._metrics, self._classes = metrics[:, 0], classes[:, 0]
-        self._drawn: list[NDArray[np.float64]] = []  # 96 bytes a set and detector
+        self._metric_spread = Spread(self._metrics[1:] - self._metrics[0])
+        self._beyond_spread = Spread(_old_beyond_fixed(self._metrics[1:] - self._metrics[0]))
         self._class_spread = Spread(self._classes[1:] - self._classes[0])
         self.objects, self.images = resamplers[0].objects()
 
     def add(self, first: int, count: int, seed: int) -> None:
         """Draws more sets, by their numbers."""
         metrics, classes = self._values(draw(len(self._gt.images), first, count, seed=seed))
-        self._drawn.append((metrics[1:] - metrics[0])[:, :count])
-        away = (classes[1:] - classes[0])[:, :count].swapaxes(0, 1)
         # In parts of one size, so that the last bit does not depend on what comes together.
-        for part in range(0, count, LANES):
-            self._class_spread.add(away[part : part + LANES])
+        for begin in range(0, count, LANES):
+            part = slice(begin, min(begin + LANES, count))
+            away = (metrics[1:, part] - metrics[0, part]).swapaxes(0, 1)
+            self._metric_spread.add(away)
+            self._beyond_spread.add(_old_beyond_fixed(away))
+            self._class_spread.add((classes[1:, part] - classes[0, part]).swapaxes(0, 1))
 
     def metrics(self, place: int, confidence: float) -> dict[str, dict[str, Difference]]:
         """Those of a detector, by protocol and name."""
-        drawn = self._of(place)
+        errors = self._metric_spread.errors()[place - 1]
         base, own = self._metrics[0], self._metrics[place]
         return {
             protocol: {
-                name: by_percentiles(
+                name: by_error(
                     float(base[row, column]),
                     float(own[row, column]),
-                    drawn[:, row, column],
+                    float(errors[row, column]),
                     confidence,
                 )
                 for column, name in enumerate(NAMES)
@@ -217,13 +219,9 @@ class _Drawing:
 
     def old_beyond_fixed(self, place: int, confidence: float) -> Difference:
         """How far a detector's difference in AP under AP-Old is from that under AP-Fixed."""
-        old, fixed = self._metrics[place, :2, 0] - self._metrics[0, :2, 0]
-        drawn = self._of(place)[:, :2, 0]
-        return by_percentiles(float(fixed), float(old), drawn[:, 0] - drawn[:, 1], confidence)
-
-    def _of(self, place: int) -> NDArray[np.float64]:
-        """[R, 3, 4] the drawn differences of a detector."""
-        return np.concatenate([part[place - 1] for part in self._drawn])
+        old, fixed = (self._metrics[place] - self._metrics[0])[:2, 0].tolist()
+        error = float(self._beyond_spread.errors()[place - 1])
+        return by_error(fixed, old, error, confidence)
 
     def classes(self, place: int, confidence: float) -> list[ClassDifference]:
         """Those of a detector that have objects."""
@@ -271,6 +269,11 @@ class _Drawing:
         drawn = [resampler.values(weights) for resampler in self._resamplers]
         metrics = np.stack([one.metrics(self._gt.categories) for one in drawn])
         return metrics, np.stack([np.stack([one.old, one.fixed], axis=1) for one in drawn])
+
+
+def _old_beyond_fixed(differences: NDArray[np.float64]) -> NDArray[np.float64]:
+    """[…] AP-Old's difference in AP less AP-Fixed's, of […, 3, 4] differences."""
+    return differences[..., 0, 0] - differences[..., 1, 0]
 
 
 def _require_settings(detectors: int, resamples: int, confidence: float, seed: int) -> None:

@@ -1,9 +1,9 @@
 """How far two detectors are apart, and how far that may be chance.
 
-An interval of a metric lies between percentiles of the differences on drawn sets. That of a single
-class is the difference on the images there are, more or less so many standard errors: many classes
-are tested at once, far out where percentiles of a thousand sets say nothing. docs/comparing.md has
-how often intervals are right.
+An interval is the difference on the images there are, more or less so many standard errors. The
+standard error is how far the differences on drawn sets are from that one, as the root of the mean
+square: it holds their spread, and also that they may all lie to one side, as they do where classes
+with few images are missing in drawn sets. docs/comparing.md has what else was tried.
 """
 
 from __future__ import annotations
@@ -73,45 +73,28 @@ def by_error(baseline: float, value: float, error: float, confidence: float) -> 
     return Difference(baseline, value, error, value - baseline - reach, value - baseline + reach)
 
 
-def by_percentiles(
-    baseline: float, value: float, drawn: NDArray[np.float64], confidence: float
-) -> Difference:
-    """The difference between percentiles of those on drawn sets ([R], NaN where a set does not
-    define it); undefined where fewer than two sets do."""
-    known = drawn[~np.isnan(drawn)]
-    if len(known) < 2 or math.isnan(value - baseline):
-        return Difference(baseline, value, math.nan, math.nan, math.nan)
-    tail = (1 - confidence) / 2
-    low, high = np.quantile(known, [tail, 1 - tail]).tolist()
-    return Difference(baseline, value, float(known.std(ddof=1)), low, high)
-
-
 class Spread:
     """The standard errors of many differences, from drawn sets that come in parts.
 
-    centre: what the drawn differences are near, of any shape; NaN where they are undefined
+    observed: the differences on the set itself, of any shape; NaN where undefined
     """
 
-    def __init__(self, centre: NDArray[np.float64]) -> None:
-        self._centre = centre
-        self._count = np.zeros(centre.shape, dtype=np.int64)
-        self._sum = np.zeros(centre.shape)
-        self._squares = np.zeros(centre.shape)
+    def __init__(self, observed: NDArray[np.float64]) -> None:
+        self._observed = observed
+        self._count = np.zeros(observed.shape, dtype=np.int64)
+        self._squares = np.zeros(observed.shape)
 
     def add(self, drawn: NDArray[np.float64]) -> None:
         """Takes more drawn differences, [sets, …]; NaN where a set does not define one."""
-        away = drawn - self._centre
+        away = drawn - self._observed
         known = ~np.isnan(away)
-        away = np.where(known, away, 0.0)
         self._count += known.sum(axis=0)
-        self._sum += away.sum(axis=0)
-        self._squares += (away * away).sum(axis=0)
+        self._squares += np.where(known, away * away, 0.0).sum(axis=0)
 
     def errors(self) -> NDArray[np.float64]:
         """The standard error of each; NaN where fewer than two sets define it."""
-        many = np.maximum(self._count, 2)
-        variance = np.maximum(self._squares - self._sum**2 / many, 0.0) / (many - 1)
-        return np.where(self._count >= 2, np.sqrt(variance), np.nan)
+        error = np.sqrt(self._squares / np.maximum(self._count, 1))
+        return np.where(self._count >= 2, error, np.nan)
 
 
 def discoveries(p_values: Sequence[float], rate: float) -> list[bool]:

@@ -1,8 +1,8 @@
 """Two detectors compared on 1,000 resamples of LVIS-sized results.
 
-    python benchmarks/compare.py                     19,809 images, 5.94 M detections each
-    python benchmarks/compare.py --small             a tenth of the images
-    python benchmarks/compare.py --resamples 5000 --rounds 3
+    python benchmarks/resampling.py                     19,809 images, 5.94 M detections each
+    python benchmarks/resampling.py --small             a tenth of the images
+    python benchmarks/resampling.py --resamples 5000 --rounds 3
 
 The second detector is the first with other scores. Each round is a process of its own, from reading
 to the sentences. Exits 1 when the numbers are not those of `evaluate`. See benchmarks/README.md.
