@@ -25,7 +25,8 @@ struct Lanes {
 
     Four fours[kFours];
 
-    double& operator[](std::size_t lane) { return fours[lane / 4][lane % 4]; }
+    // No reference to it: parts of a vector have none for every compiler.
+    void set(std::size_t lane, double value) { fours[lane / 4][lane % 4] = value; }
     double operator[](std::size_t lane) const { return fours[lane / 4][lane % 4]; }
     void operator+=(const Lanes& other) {
         for (std::size_t i = 0; i < kFours; ++i) fours[i] += other.fours[i];
@@ -127,7 +128,7 @@ class BackwardWalk {
             sum_[t] = {};
             for (std::size_t l = 0; l < kLanes; ++l) {
                 reached_[t][l] = truth[l] == 0.0 ? 0 : levels_.reached(l, counts.right[t][l]);
-                needed_[t][l] = levels_.needed(l, reached_[t][l]);
+                needed_[t].set(l, levels_.needed(l, reached_[t][l]));
             }
         }
     }
@@ -171,10 +172,10 @@ class BackwardWalk {
         for (std::size_t l = 0; l < kLanes; ++l) {
             if (!(counts.right[t][l] < needed_[t][l])) continue;
             std::int32_t& reached = reached_[t][l];
-            double& needed = needed_[t][l];
             const std::int32_t before = reached;
-            while (counts.right[t][l] < needed) needed = levels_.needed(l, --reached);
-            sum_[t][l] += best_[t][l] * static_cast<double>(before - reached);
+            while (counts.right[t][l] < levels_.needed(l, reached)) --reached;
+            needed_[t].set(l, levels_.needed(l, reached));
+            sum_[t].set(l, sum_[t][l] + best_[t][l] * static_cast<double>(before - reached));
         }
     }
 
@@ -293,9 +294,9 @@ class Block {
         bool left = false;
         for (std::size_t l = 0; l < kLanes; ++l) {
             if (place > cut.rank[l])
-                weight[l] = 0.0;
+                weight.set(l, 0.0);
             else if (place == cut.rank[l])
-                weight[l] = cut.part[l];
+                weight.set(l, cut.part[l]);
             left |= weight[l] > 0.0;
         }
         return left;

@@ -493,6 +493,35 @@ def test_errors_name_confusions(tmp_path: Path) -> None:
     assert ["dog", "cat", "1", "0.250"] in [line.split() for line in done.out.splitlines()]
 
 
+def test_errors_warn_of_their_own_budget(tmp_path: Path) -> None:
+    """Cut results have an AP-Old, but errors are those of AP-Fixed."""
+    gt, dt = lvdet.simulate(30, 20, seed=1, dets_per_image=40)
+    lvdet.write_ground_truth(gt, tmp_path / "gt.json")
+    lvdet.write_detections(dt, tmp_path / "dt.json")
+    paths = tmp_path / "gt.json", tmp_path / "dt.json"
+    options = ["--protocol", "old", "--dets-per-image", "40"]
+    plain, done = evaluate(tmp_path, *paths, *options)
+    assert plain["warnings"] == []
+    scores, done = evaluate(tmp_path, *paths, *options, "--errors")
+    (text,) = scores["warnings"]
+    assert "AP-Fixed misses what was cut off" in text
+    assert text in done.err
+
+
+def test_errors_print_no_name_that_does_more(tmp_path: Path) -> None:
+    """Names of classes may hold anything, and a terminal obeys what is printed."""
+    odd = ["\x1b[31mred", "two\nlines"]
+    changed = json.loads(json.dumps(LVIS))
+    for place, name in enumerate(odd):
+        changed["categories"][place]["name"] = name
+    changed["images"][0]["neg_category_ids"] = []
+    found = [{"image_id": 1, "category_id": 4, "bbox": [10, 10, 20, 20], "score": 0.9}]
+    gt = save(tmp_path / "gt.json", json.dumps(changed))
+    dt = save(tmp_path / "dt.json", json.dumps(found))
+    _, done = evaluate(tmp_path, gt, dt, "--errors")
+    assert "two?lines  ?[31mred" in done.out
+
+
 def test_errors_take_budgets_classes_and_groups(tmp_path: Path) -> None:
     gt, dt = pair(tmp_path)
     groups = save(tmp_path / "groups.json", {"pets": ["cat", "dog"]})

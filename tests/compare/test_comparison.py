@@ -59,8 +59,10 @@ def test_a_detector_is_no_better_than_itself(seed: int, style: str) -> None:
     one = result.compared[0]
     for metrics in one.protocols.values():
         for item in metrics.values():
-            assert math.isnan(item.delta) or (item.delta, item.error, item.low) == (0, 0, 0)
+            assert math.isnan(item.delta) or item.delta == 0
+            assert math.isnan(item.error) or (item.error, item.low) == (0, 0)  # of few images
             assert not item.holds
+        assert metrics["AP"].error == 0
     assert all(row.fixed.delta == row.old.delta == 0 for row in one.classes)
     assert not any(row.holds for row in one.classes)
     assert all("no difference" in text for text in result.verdicts[:3])
@@ -95,7 +97,9 @@ def test_scores_that_keep_the_order_of_classes_change_nothing_under_ap_fixed(see
     other = dt.with_scores(dt.score ** power[dt.category])
     one = lvdet.compare_detectors(gt, [dt, other], **SMALL).compared[0]
     for item in one.protocols["fixed"].values():
-        assert math.isnan(item.delta) or (item.delta, item.error) == (0, 0)
+        assert math.isnan(item.delta) or item.delta == 0
+        assert math.isnan(item.error) or item.error == 0  # of few images
+    assert one.protocols["fixed"]["AP"].error == 0
     assert all((row.fixed.delta, row.fixed.error) == (0, 0) for row in one.classes)
     assert one.protocols["pool"]["AP"].error > 0
 
@@ -168,6 +172,23 @@ def test_a_better_detector_is_better_under_both() -> None:
     assert all(row.tested and row.images >= 10 and row.fixed.delta > 0 for row in held)
     assert any(not row.tested for row in result.compared[0].classes)
     assert any(f"{len(held)} differ ({len(held)} better, 0 worse)" in t for t in result.verdicts)
+
+
+def test_objects_in_few_images_have_no_interval() -> None:
+    """One object in one of many images: every drawn set that has it says the same."""
+    gt, dt = lvdet.simulate(40, 3, style="coco", seed=0)
+    one = gt.where(np.flatnonzero(gt.category == 0)[:1])
+    right = lvdet.Detections.from_arrays(
+        [int(gt.images.ids[one.image[0]])], [int(gt.categories.ids[0])], [0.9], one.box
+    )
+    result = lvdet.compare_detectors(one, [dt[:0], right], names=["none", "one"], resamples=100)
+    item = result.compared[0].protocols["fixed"]["AP"]
+    assert item.delta == pytest.approx(1)
+    assert math.isnan(item.low)
+    assert not item.holds
+    assert "too few images have objects" in result.verdicts[0]
+    assert not any("holds" in text or "vanishes" in text for text in result.verdicts)
+    assert any("the intervals of AP may be too narrow" in text for text in result.warnings)
 
 
 def test_few_images_are_warned_of() -> None:

@@ -41,6 +41,7 @@ UNSURE, NOTHING = difference(1.2, -0.1, 2.5), difference(0.05, -0.2, 0.3)
             "under AP-Fixed, where it is larger: -3.50, not -1.50.",
         ),
         (NOTHING, HOLDS_UP, difference(-1.45, -2, -1), "under AP-Fixed does not show under AP-Old"),
+        (NOTHING, HOLDS_UP, difference(-1.45, -4, 1), "AP-Fixed, and is not certain under AP-Old"),
         (NOTHING, UNSURE, difference(0, -1, 1), None),
     ],
 )
@@ -49,7 +50,7 @@ def test_old_and_fixed(
 ) -> None:
     protocols = {"old": {"AP": old}, "fixed": {"AP": fixed}}
     budgets = {"old": "300/image", "fixed": "10,000/class"}
-    *_, said, _ = ["", *sentences("A", "B", protocols, beyond, budgets, [], 0.95)]
+    *_, said, _ = ["", *sentences("A", "B", protocols, beyond, budgets, [], (), 0.95)]
     if says is None:
         assert said.startswith("AP-Fixed (10,000/class): no difference")
     else:

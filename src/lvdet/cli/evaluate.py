@@ -118,15 +118,18 @@ def run(
         from lvdet.metrics.protocols import evaluate
 
         result = evaluate(ground_truth, detections, exact_lvis=exact_lvis, **options)
+    warnings = result.warnings
+    if diagnosis is not None and "fixed" not in result:  # else these are among them
+        warnings = list(dict.fromkeys([*warnings, *diagnosis.warnings]))
     if output is not None:
         found = {} if diagnosis is None else {"errors": diagnosis.numbers()}
-        write_json(result.to_dict() | found, output)
+        write_json(result.to_dict() | found | {"warnings": warnings}, output)
     if per_class is not None:
         write_per_class(result, per_class)
     print_evaluation(result)
     if diagnosis is not None:
         print_layouts(diagnosis.layouts())
-    for text in result.warnings:
+    for text in warnings:
         warn(text)
 
 

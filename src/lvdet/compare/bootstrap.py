@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from lvdet import _native
 from lvdet.errors import InputError
 from lvdet.limit.budgets import Budget, PerClass
-from lvdet.match.match import AREAS, without_empty
+from lvdet.match.match import to_be_found, without_empty
 from lvdet.metrics.average_precision import RECALLS
 from lvdet.metrics.inputs import Pair
 from lvdet.metrics.pooled import ranked_together
@@ -125,6 +125,14 @@ class Resampler:
         lists = [image[begins[row] : begins[row + 1]] for row in range(len(begins) - 1)]
         return np.diff(begins), np.array([len(np.unique(one)) for one in lists], dtype=np.int64)
 
+    def group_images(self, categories: Categories) -> NDArray[np.int64]:
+        """[4] how many images have objects of any class of each metric."""
+        image, begins = self._truth
+        category = np.repeat(np.arange(len(begins) - 1), np.diff(begins))
+        members = group_rows(categories).values()
+        counts = [len(np.unique(image[np.isin(category, rows)])) for rows in members]
+        return np.array(counts, dtype=np.int64)
+
 
 def draw(images: int, first: int, count: int, *, seed: int) -> NDArray[np.uint8]:
     """[blocks, images, LANES] how often the sets first … first + count - 1 have each image.
@@ -149,16 +157,19 @@ def as_it_is(images: int) -> NDArray[np.uint8]:
     return weights
 
 
+def group_rows(categories: Categories) -> dict[str, NDArray[np.int64]]:
+    """The classes that each metric is a mean over, as rows: of AP, APr, APc and APf."""
+    groups, none = categories.groups(), np.zeros(0, dtype=np.int64)
+    members = [np.arange(len(categories)), *(groups.get(name, none) for name in FREQUENCIES)]
+    return dict(zip(NAMES, members, strict=True))
+
+
 def _means(values: NDArray[np.float64], categories: Categories) -> NDArray[np.float64]:
     """[R, 4] the mean over the classes that are defined, of all and of each frequency."""
     known = ~np.isnan(values)
     filled = np.where(known, values, 0.0)
     means = np.full((len(values), len(NAMES)), np.nan)
-    groups = categories.groups()
-    everything = np.arange(values.shape[1])
-    none = np.zeros(0, dtype=np.int64)
-    members = [everything, *(groups.get(name, none) for name in FREQUENCIES)]
-    for column, rows in enumerate(members):
+    for column, rows in enumerate(group_rows(categories).values()):
         count = known[:, rows].sum(axis=1)
         there = count > 0
         means[there, column] = filled[there][:, rows].sum(axis=1) / count[there]
@@ -171,9 +182,7 @@ def _objects(
     """The image of each object that is to be found, by class, and where each class begins."""
     if exact_lvis and gt.federated:
         gt = without_empty(gt)
-    ignored = gt.ignore if gt.federated else gt.crowd
-    low, high = AREAS["all"]
-    rows = np.flatnonzero(~ignored & (gt.area >= low) & (gt.area <= high))
+    rows = np.flatnonzero(to_be_found(gt))
     rows = rows[np.argsort(gt.category[rows], kind="stable")]
     counts = np.bincount(gt.category[rows], minlength=len(gt.categories))
     return gt.image[rows], np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)

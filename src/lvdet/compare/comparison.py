@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lvdet.compare.bootstrap import LANES, Resampler, as_it_is, draw
+from lvdet.compare.bootstrap import LANES, Resampler, as_it_is, draw, group_rows
 from lvdet.compare.differences import (
     Difference,
     Spread,
@@ -153,14 +153,15 @@ def compare_pairs(
             if progress is not None:
                 progress(min(first + step, resamples), resamples)
     texts = {name: describe(limits) for name, limits in budgets.items()}
+    thin = _thin(gt, drawing.images)
     compared = []
     for place, name in enumerate(called[1:], start=1):
         metrics = drawing.metrics(place, confidence)
         classes = drawing.classes(place, confidence)
         beyond = drawing.old_beyond_fixed(place, confidence)
-        said = sentences(called[0], name, metrics, beyond, texts, classes, confidence)
+        said = sentences(called[0], name, metrics, beyond, texts, classes, thin, confidence)
         compared.append(Compared(name, metrics, beyond, classes, said))
-    warnings += _thin(gt, drawing.images)
+    warnings += thin.values()
     return Comparison(
         called[0],
         texts,
@@ -188,6 +189,7 @@ class _Drawing:
         self._beyond_spread = Spread(_old_beyond_fixed(self._metrics[1:] - self._metrics[0]))
         self._class_spread = Spread(self._classes[1:] - self._classes[0])
         self.objects, self.images = resamplers[0].objects()
+        self._group_images = resamplers[0].group_images(gt.categories)
 
     def add(self, first: int, count: int, seed: int) -> None:
         """Draws more sets, by their numbers."""
@@ -202,7 +204,10 @@ class _Drawing:
 
     def metrics(self, place: int, confidence: float) -> dict[str, dict[str, Difference]]:
         """Those of a detector, by protocol and name."""
-        errors = self._metric_spread.errors()[place - 1]
+        # Few images with objects have no spread to speak of.
+        errors = np.where(
+            self._group_images < FEWEST_IMAGES, np.nan, self._metric_spread.errors()[place - 1]
+        )
         base, own = self._metrics[0], self._metrics[place]
         return {
             protocol: {
@@ -293,7 +298,7 @@ def _require_alike(pairs: Sequence[Pair]) -> None:
     """Refuses pairs of other annotations, of another overlap, or with less than all results."""
     first = pairs[0]
     if len(first.gt.images) < 2:
-        raise InputError(f"{first.gt.source} has fewer than two images, of which none can be drawn")
+        raise InputError(f"{first.gt.source} has fewer than two images: no other set can be drawn")
     for pair in pairs:
         source = pair.results.source
         if pair.gt is not first.gt:
@@ -317,20 +322,21 @@ def _require_same_kind(pairs: Sequence[Pair]) -> None:
         lacking = next(results for results in full if results.detections.masks is None)
         raise InputError(
             f"{masked[0].source} has masks, {lacking.source} has none: say that boxes are to be "
-            "compared (iou bbox)"
+            "compared (--iou bbox)"
         )
 
 
-def _thin(gt: GroundTruth, images: NDArray[np.int64]) -> list[str]:
-    """That intervals of groups rest on few images."""
-    found = []
-    for letter, rows in gt.categories.groups().items():
+def _thin(gt: GroundTruth, images: NDArray[np.int64]) -> dict[str, str]:
+    """The metrics whose intervals rest on few images, each with a sentence that says so."""
+    found = {}
+    for name, rows in group_rows(gt.categories).items():
         there = rows[images[rows] > 0]
         thin = int((images[there] < FEWEST_IMAGES).sum())
         if thin and 2 * thin > len(there):
-            found.append(
-                f"{thin:,} of {len(there):,} {GROUPS[f'AP{letter}']} classes have objects in fewer "
-                f"than {FEWEST_IMAGES} images: the intervals of AP{letter} may be too narrow."
+            kind = f"{GROUPS[name]} " if name in GROUPS else ""
+            found[name] = (
+                f"{thin:,} of {len(there):,} {kind}classes have objects in fewer than "
+                f"{FEWEST_IMAGES} images: the intervals of {name} may be too narrow."
             )
     return found
 

@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lvdet.errors import InputError
-
-
-def plain(name: str) -> str:
-    """The name without what would move a cursor, break a line or turn the text around."""
-    return "".join(letter if letter.isprintable() else "?" for letter in name)
+from lvdet.metrics.table_text import plain
 
 
 def given_names(names: Sequence[str], count: int) -> tuple[str, ...]:

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from lvdet.compare.differences import Difference
-from lvdet.compare.names import plain
-from lvdet.compare.verdicts import interval_text, title
-from lvdet.metrics.table_text import Cell, Layout, latex, markdown, percent, signed, text
+from lvdet.compare.verdicts import interval_text, level_text, title
+from lvdet.metrics.table_text import Cell, Layout, latex, markdown, percent, plain, signed, text
 
 #: Classes that tables show, unless another number is asked for.
 CLASSES_SHOWN = 10
@@ -221,11 +220,13 @@ class Comparison:
             for row in shown
         ]
         head = ["class", "", "images", self.baseline, one.name, "difference", self._level()]
-        text = f"AP-Fixed ({self.budgets['fixed']}) of the classes that differ most, {one.name}"
+        text = (
+            f"AP-Fixed ({self.budgets['fixed']}) of the classes that differ most surely, {one.name}"
+        )
         return Layout(label, f"{text} beside {self.baseline}", [*head, "p", "holds"], lines)
 
     def _level(self) -> str:
-        return f"{100 * self.confidence:.4g}% interval"
+        return f"{level_text(self.confidence)} interval"
 
 
 def _numbers(item: Difference, digits: int) -> list[Cell]:

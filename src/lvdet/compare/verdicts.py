@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from lvdet.compare.differences import Difference
@@ -30,6 +30,11 @@ def interval_text(item: Difference, digits: int = 2) -> str:
     return f"{signed(item.low, digits)} to {signed(item.high, digits)}"
 
 
+def level_text(confidence: float) -> str:
+    """How sure an interval is."""
+    return f"{100 * confidence:.10g}%"
+
+
 def sentences(
     baseline: str,
     name: str,
@@ -37,11 +42,13 @@ def sentences(
     old_beyond_fixed: Difference,
     budgets: Mapping[str, str],
     classes: Sequence[ClassDifference],
+    thin: Collection[str],
     confidence: float,
 ) -> list[str]:
-    """All that can be said of a detector beside the baseline."""
+    """All that can be said of a detector beside the baseline; `thin` are the metrics whose classes
+    have few images."""
     found = [
-        _protocol(baseline, name, protocol, budgets[protocol], metrics, confidence)
+        _protocol(baseline, name, protocol, budgets[protocol], metrics, thin, confidence)
         for protocol, metrics in differences.items()
     ]
     found += [_old_and_fixed(baseline, name, differences, old_beyond_fixed, confidence)]
@@ -55,6 +62,7 @@ def _protocol(
     protocol: str,
     budget: str,
     metrics: Mapping[str, Difference],
+    thin: Collection[str],
     confidence: float,
 ) -> str:
     whole = metrics["AP"]
@@ -63,14 +71,14 @@ def _protocol(
         return f"{start}there is nothing to be found."
     range_text = _with_interval(whole, confidence)
     if math.isnan(whole.low):
-        text = f"{start}{signed(whole.delta)}; too few drawn sets define it to say more."
+        text = f"{start}{signed(whole.delta)}; too few images have objects to say more."
     elif whole.holds:
         word = "better" if whole.delta > 0 else "worse"
         text = f"{start}{name} is {word} than {baseline}: {range_text}."
     else:
         text = f"{start}no difference between {name} and {baseline} that holds: {range_text}."
     held = [
-        f"{GROUPS[key]} {signed(item.delta)}"
+        f"{GROUPS[key]} {signed(item.delta)}{' (few images)' if key in thin else ''}"
         for key, item in metrics.items()
         if key in GROUPS and item.holds
     ]
@@ -85,6 +93,8 @@ def _old_and_fixed(
     """Whether what AP-Old shows is there without its limit an image; `beyond` is how far AP-Old's
     difference is from AP-Fixed's, on the same drawn sets."""
     old, fixed = differences["old"]["AP"], differences["fixed"]["AP"]
+    if math.isnan(old.low) or math.isnan(fixed.low):
+        return ""
     word = "gain" if old.delta > 0 else "loss"
     there = _with_interval(fixed, confidence)
     shrinks = beyond.holds and (beyond.delta > 0) == (old.delta > 0)
@@ -112,7 +122,9 @@ def _old_and_fixed(
         return f"{text}, where it is {size}: {signed(fixed.delta)}, not {signed(old.delta)}."
     if fixed.holds:
         word = "gain" if fixed.delta > 0 else "loss"
-        return f"The {word} of {name} under AP-Fixed does not show under AP-Old."
+        if beyond.holds and (beyond.delta > 0) != (fixed.delta > 0):
+            return f"The {word} of {name} under AP-Fixed does not show under AP-Old."
+        return f"The {word} of {name} holds under AP-Fixed, and is not certain under AP-Old."
     return ""
 
 
@@ -123,9 +135,11 @@ def _classes(classes: Sequence[ClassDifference], rate: float) -> str:
     left_out = len(classes) - len(tested)
     text = (
         f"Of {_count(len(tested))} that can be tested under AP-Fixed, {len(held):,} differ "
-        f"({better:,} better, {len(held) - better:,} worse), some {100 * rate:.3g}% of them by "
-        "chance."
+        f"({better:,} better, {len(held) - better:,} worse)"
     )
+    if held:
+        text += f", of which at most {100 * rate:.3g}% are expected to be chance"
+    text += "."
     if not tested:
         text = "No class can be tested for itself."
     if left_out:
@@ -134,7 +148,7 @@ def _classes(classes: Sequence[ClassDifference], rate: float) -> str:
 
 
 def _with_interval(item: Difference, confidence: float) -> str:
-    return f"{signed(item.delta)} ({100 * confidence:.4g}% interval {interval_text(item)})"
+    return f"{signed(item.delta)} ({level_text(confidence)} interval {interval_text(item)})"
 
 
 def _count(classes: int) -> str:

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from lvdet.diagnosis.confusions import Confusions
 from lvdet.diagnosis.costs import TOTALS, Costs, work_out
-from lvdet.diagnosis.kinds import CLASSIFICATION, KINDS, MISSED, Rows, explain, to_be_found
+from lvdet.diagnosis.kinds import CLASSIFICATION, KINDS, MISSED, Rows, explain
 from lvdet.diagnosis.result import ALL, Diagnosis
 from lvdet.errors import InputError
 from lvdet.limit.budgets import PerClass, apply, describe
 from lvdet.limit.needs import Need
-from lvdet.match.match import match
+from lvdet.match.match import match, to_be_found
 from lvdet.metrics.cuts import Cuts
 from lvdet.metrics.inputs import Annotations, Pair, ResultSource, Watch, load_pair
 from lvdet.metrics.protocols import (
@@ -152,7 +152,7 @@ def diagnose_pair(
     among = counted(gt, results.ranking, selected, exact_lvis=False)
     keep = apply(budgets, results.ranking, among=among, threads=threads)
     kept = results.placed(matches).kept(keep)
-    objects = to_be_found(pair)
+    objects = to_be_found(gt)
     rows = explain(
         pair,
         matches,

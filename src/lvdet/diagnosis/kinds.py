@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lvdet import _native
-from lvdet.match.match import AREAS, ignored, require_masks
+from lvdet.match.match import require_masks
 from lvdet.metrics.inputs import Pair
 from lvdet.tables.matches import Matches
 from lvdet.tables.problems import category_rows, image_rows
@@ -49,12 +49,6 @@ class Rows:
 
     def __len__(self) -> int:
         return len(self.kind)
-
-
-def to_be_found(pair: Pair) -> NDArray[np.bool_]:
-    """[M] annotations that count: what is ignored, or a crowd, is no target of an error."""
-    low, high = AREAS["all"]
-    return ~ignored(pair.gt) & (pair.gt.area >= low) & (pair.gt.area <= high)
 
 
 def explain(

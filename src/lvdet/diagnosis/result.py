@@ -13,7 +13,7 @@ from lvdet.diagnosis.costs import TOTALS
 from lvdet.diagnosis.kinds import KINDS, Rows
 from lvdet.metrics.inputs import headline
 from lvdet.metrics.summary import defined
-from lvdet.metrics.table_text import Cell, Layout, percent, signed, text
+from lvdet.metrics.table_text import Cell, Layout, percent, plain, signed, text
 from lvdet.tables.categories import Categories
 
 #: Confusions in the table that people read, and in the JSON.
@@ -133,8 +133,8 @@ class Diagnosis:
     def _confusions(self) -> Layout:
         lines = [
             [
-                Cell(row["detected"]["name"]),
-                Cell(row["actual"]["name"]),
+                Cell(plain(row["detected"]["name"])),
+                Cell(plain(row["actual"]["name"])),
                 Cell(f"{row['count']:,}"),
                 Cell(f"{row['highest_score']:.3f}"),
             ]

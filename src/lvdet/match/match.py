@@ -102,6 +102,12 @@ def ignored(gt: GroundTruth) -> NDArray[np.bool_]:
     return gt.ignore if gt.federated else gt.crowd
 
 
+def to_be_found(gt: GroundTruth) -> NDArray[np.bool_]:
+    """[M] annotations that count."""
+    low, high = AREAS["all"]
+    return ~ignored(gt) & (gt.area >= low) & (gt.area <= high)
+
+
 def require_masks(
     failure: tuple[str, bool, int] | None, gt: GroundTruth, detections: Detections
 ) -> None:

@@ -45,6 +45,11 @@ class Layout:
     lines: list[list[Cell]]
 
 
+def plain(name: str) -> str:
+    """The name without what would move a cursor, break a line or turn the text around."""
+    return "".join(letter if letter.isprintable() else "?" for letter in name)
+
+
 def percent(value: float | None, digits: int = 2) -> str:
     """A fraction as people quote it, "–" where undefined."""
     return "–" if value is None or math.isnan(value) else f"{100 * value:.{digits}f}"
@@ -142,7 +147,8 @@ def _together(cell: Cell) -> str:
 
 
 def _unbarred(value: str) -> str:
-    return " ".join(value.replace("\\", "\\\\").replace("|", r"\|").split())
+    harmless = value.replace("\\", "\\\\").replace("|", r"\|").replace("<", "&lt;")
+    return " ".join(harmless.split())
 
 
 def _escaped(value: str) -> str:
