@@ -22,6 +22,8 @@ NAMES = (
     "&lt;b&gt; constructor __proto__",
     "",
 )
+#: Nothing in it where a line could be broken.
+LONG_NAME = f"second_{'and_on_' * 18}end.json"
 FILE_NAME = "qu'ote\" <img src=x onerror=alert(2)> results.json"
 
 
@@ -44,7 +46,7 @@ def hostile_set(folder: Path) -> HostileSet:
         names[row] = name
     gt = replace(gt, categories=replace(gt.categories, names=tuple(names)))
     (folder / "inside").mkdir()
-    paths = [folder / "inside" / ".." / FILE_NAME, folder / "second.json"]
+    paths = [folder / "inside" / ".." / FILE_NAME, folder / LONG_NAME]
     lvdet.write_ground_truth(gt, folder / "gt.json")
     lvdet.write_detections(dt, paths[0])
     rng = np.random.default_rng(0)

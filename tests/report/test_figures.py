@@ -37,7 +37,9 @@ def test_limits_are_those_of_a_sweep(report: Report, hostile: HostileSet) -> Non
         own, reranked = figure.data[2 * place : 2 * place + 2]
         assert list(own.x) == [*(f"{limit:,}" for limit in limits[:-1]), "no limit"]
         assert own.y == pytest.approx([100 * row.metrics["AP"] for row in swept.rows], abs=1e-3)
-        again = [lvdet.sweep(gt, path, per_image=n, rerank=10_000).rows[-1] for n in limits[:-1]]
+        cap = lvdet.search_class_cap(gt, path).best  # no class has more than 10,000
+        assert report.studies[place].class_cap == cap
+        again = [lvdet.sweep(gt, path, per_image=n, rerank=cap).rows[-1] for n in limits[:-1]]
         assert reranked.y == pytest.approx([100 * row.metrics["AP"] for row in again], abs=1e-3)
         by_frequency = limit_by_frequency(report.studies[place])
         for trace, name in zip(by_frequency.data, ("AP", "APr", "APc", "APf"), strict=True):
@@ -207,7 +209,8 @@ def test_without_calibration_there_is_no_diagram(report: Report) -> None:
         ("a & b", "a &amp; b"),
         ("&lt;", "&amp;lt;"),
         ("two\nlines", "two lines"),
-        ("x" * 60, "x" * 47 + "…"),
+        ("a" * 30 + "b" * 30, "a" * 20 + "…" + "b" * 19),
+        ("$x$ and $y$", "&#36;x&#36; and &#36;y&#36;"),
     ],
 )
 def test_text_for_plotly(text: str, shown: str) -> None:

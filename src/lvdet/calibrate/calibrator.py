@@ -14,6 +14,7 @@ from lvdet.calibrate.samples import (
     Samples,
     load_samples,
     require_chances,
+    require_right,
 )
 from lvdet.errors import InputError
 from lvdet.metrics.inputs import Annotations, DetectionSource, ResultSource, Watch, watched
@@ -100,11 +101,7 @@ class Calibrator:
             threads=threads,
             watch=watch,
         )
-        if not samples.right.any():
-            raise InputError(
-                f"{samples.source}: none of its {len(samples):,} detections that count is right at "
-                f"IoU {iou_threshold:g}, so there is nothing to learn from"
-            )
+        require_right(samples, iou_threshold)
         origin = Origin(
             pair.gt.source, pair.results.source, pair.iou, float(iou_threshold), dets_per_class
         )

@@ -10,10 +10,10 @@ from lvdet.calibrate.folds import require_folds
 from lvdet.calibrate.methods import PAPER
 from lvdet.calibrate.samples import (
     IOU_THRESHOLD,
-    Samples,
     load_best,
     load_samples,
     require_iou_threshold,
+    require_same_classes,
 )
 from lvdet.calibrate.trials import CrossFitted, Judge, Trained, Trial
 from lvdet.errors import InputError
@@ -21,8 +21,6 @@ from lvdet.limit.budgets import PerClass
 from lvdet.metrics.inputs import Annotations, ResultSource, Watch, watched
 from lvdet.metrics.protocols import FIXED_PER_CLASS
 from lvdet.metrics.warnings import input_warnings, reading_warnings
-from lvdet.tables.categories import Categories
-from lvdet.tables.problems import rows_of
 
 #: The paper's methods, and the one for classes with few detections.
 SHOWN = (*PAPER, HIERARCHICAL)
@@ -84,7 +82,7 @@ def compare_calibration(
             threads=threads,
             watch=watch,
         )
-        _require_same_classes(learned, pair.gt.categories)
+        require_same_classes(learned, pair.gt.categories)
         warnings += reading_warnings(trained.gt, trained.results, exact_lvis=False)
         title = f"fitted on {trained.gt.source} and {learned.source}"
         sources.append(("train", title, Trained(judge, learned)))
@@ -117,19 +115,3 @@ def _recipe(method: str, grouping: str, missing: str | None) -> Recipe:
     if method == HIERARCHICAL:
         return Recipe.of(method)
     return Recipe.of(method, grouping, missing)
-
-
-def _require_same_classes(learned: Samples, wanted: Categories) -> None:
-    """Refuses a training set of other classes, by id or by name."""
-    known = learned.categories
-    for row, place in enumerate(rows_of(known.ids, wanted.ids).tolist()):
-        if place < 0:
-            raise InputError(
-                f"{learned.source}: its annotations have no class of id {wanted.ids[row]} "
-                f"({wanted.names[row]!r}), which is to be evaluated"
-            )
-        if known.names[place] != wanted.names[row]:
-            raise InputError(
-                f"{learned.source}: its annotations call the class of id {wanted.ids[row]} "
-                f"{known.names[place]!r}, but it is to be evaluated as {wanted.names[row]!r}"
-            )

@@ -19,6 +19,7 @@ from lvdet.metrics.protocols import FIXED_PER_CLASS
 from lvdet.metrics.subsets import counted
 from lvdet.tables.categories import Categories
 from lvdet.tables.matches import Matches
+from lvdet.tables.problems import rows_of
 from lvdet.threads import thread_count
 
 #: The IoU at which a detection is right, in the paper.
@@ -172,3 +173,28 @@ def require_iou_threshold(value: object) -> None:
     """Refuses what is no IoU."""
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) <= 1:
         raise InputError(f"an IoU threshold of {value!r}, expected a number above 0, at most 1")
+
+
+def require_same_classes(learned: Samples, wanted: Categories) -> None:
+    """Refuses a training set of other classes, by id or by name."""
+    known = learned.categories
+    for row, place in enumerate(rows_of(known.ids, wanted.ids).tolist()):
+        if place < 0:
+            raise InputError(
+                f"{learned.source}: its annotations have no class of id {wanted.ids[row]} "
+                f"({wanted.names[row]!r}), which is to be evaluated"
+            )
+        if known.names[place] != wanted.names[row]:
+            raise InputError(
+                f"{learned.source}: its annotations call the class of id {wanted.ids[row]} "
+                f"{known.names[place]!r}, but it is to be evaluated as {wanted.names[row]!r}"
+            )
+
+
+def require_right(samples: Samples, iou_threshold: float) -> None:
+    """Refuses samples of which none is right."""
+    if not samples.right.any():
+        raise InputError(
+            f"{samples.source}: none of its {len(samples):,} detections that count is right at "
+            f"IoU {iou_threshold:g}, so there is nothing to learn from"
+        )

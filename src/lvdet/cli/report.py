@@ -86,11 +86,12 @@ def run(
         raise InputError("--train-gt and --train-dt are needed together")
 
     from lvdet.calibrate.calibrator import Calibrator
-    from lvdet.report.paper_files import require_drawing
+    from lvdet.report.paper_files import make_folder, require_drawing
     from lvdet.report.report import build_report
 
     if figures is not None:
         require_drawing()
+        make_folder(figures)
     report = build_report(
         ground_truth,
         detections,
@@ -111,7 +112,8 @@ def run(
     for text in report.findings:
         print(text)
     print(f"wrote {output}: {output.stat().st_size / 1e6:.1f} MB")
-    if figures is not None:
-        print(f"wrote {figures}: {len(report.save_figures(figures)):,} files")
     for text in report.warnings:
         warn(text)
+    if figures is not None:
+        written = report.save_figures(figures, watch=progress_bar)
+        print(f"wrote {figures}: {len(written):,} files")

@@ -27,14 +27,15 @@ class ScoreLevel:
 
 @dataclass(frozen=True)
 class ScoreLevels:
-    """The scores of each frequency group ("all" where there are none), all divided by `unit`: the
-    mean score of frequent classes, so that it is 1 for them (1 where there are none).
+    """The scores of each frequency group ("all" where there are none).
 
+    relative: whether they are divided by the mean score of frequent classes, so that it is 1; not
+              where there are none, nor where that is no positive number
     budget: what limits the detections
     """
 
     levels: dict[str, ScoreLevel]
-    unit: float
+    relative: bool
     budget: str
 
 
@@ -54,10 +55,10 @@ def score_levels(pair: Pair, budget: Budget, *, threads: int | None = None) -> S
             member &= keep
         levels[name] = _level(ranking.score[member])
     frequent = levels["f"].mean if "f" in levels else float("nan")
-    unit = frequent if frequent > 0 else 1.0
-    return ScoreLevels(
-        {name: _scaled(one, unit) for name, one in levels.items()}, unit, str(budget)
-    )
+    relative = frequent > 0
+    if relative:
+        levels = {name: _scaled(one, frequent) for name, one in levels.items()}
+    return ScoreLevels(levels, relative, str(budget))
 
 
 def _level(score: NDArray[np.float64]) -> ScoreLevel:

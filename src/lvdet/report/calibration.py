@@ -11,7 +11,7 @@ from lvdet.calibrate.comparison_result import Calibrated
 from lvdet.calibrate.fitting import Recipe
 from lvdet.calibrate.maps import Floats
 from lvdet.calibrate.reliability import ReliabilityCurve, reliability_curve
-from lvdet.calibrate.samples import Samples, require_chances
+from lvdet.calibrate.samples import IOU_THRESHOLD, Samples, require_chances
 from lvdet.calibrate.trials import CrossFitted, Judge, Trained, Trial, fitted_scores
 from lvdet.errors import InputError
 from lvdet.limit.budgets import PerClass, apply
@@ -22,10 +22,12 @@ from lvdet.read.files import Progress
 from lvdet.tables.matches import Matches
 from lvdet.tables.results import Ranking
 
-#: The IoU at which a detection is right in reliability diagrams and pictures.
-RIGHT_AT = 0.5
 #: Parts of the images where there is no other data to fit on.
 FOLDS = 5
+
+
+class UncalibratedError(InputError):
+    """Scores that no calibration can be fitted to, or applied to: a report goes on without."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +42,13 @@ class CalibrationSource:
     calibrator: Calibrator | None = None
     training: Samples | None = None
 
+    @property
+    def iou_threshold(self) -> float:
+        """The IoU at which a detection is right: that which scores are to be chances of."""
+        if self.calibrator is not None:
+            return self.calibrator.record.origin.iou_threshold
+        return IOU_THRESHOLD
+
     def title(self) -> str:
         """How scores were calibrated, in words."""
         if self.calibrator is not None:
@@ -47,7 +56,10 @@ class CalibrationSource:
             return f"{record.recipe.method}, fitted before on {record.origin.detections}"
         if self.training is not None:
             return f"{self.method}, fitted on {self.training.source}"
-        return f"{self.method}, each of {FOLDS} parts of the images by a fit to the others"
+        return (
+            f"{self.method}, each of {FOLDS} parts of the images by a fit to the others, numbers "
+            "being means over the parts"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +70,7 @@ class CalibrationStudy:
     worth_before, worth_after: AP-Pool, AP-Fixed and calibration errors
     scores: [N] the new scores of all detections of the pair, where they were asked for
     title: how they were made
+    iou_threshold: from which IoU a detection is right
     """
 
     before: dict[str, ReliabilityCurve]
@@ -66,6 +79,7 @@ class CalibrationStudy:
     worth_after: Calibrated
     scores: Floats | None
     title: str
+    iou_threshold: float
 
 
 def study_calibration(
@@ -80,7 +94,10 @@ def study_calibration(
     """What calibration does to a detector, over the detections that AP-Fixed counts; with
     `all_scores`, also the new scores of those that it does not."""
     gt, ranking = pair.gt, pair.results.ranking
-    require_chances(ranking.score, lambda _: ranking.source)
+    try:
+        require_chances(ranking.score, lambda _: ranking.source)
+    except InputError as error:
+        raise UncalibratedError(str(error)) from None
     every = np.arange(len(gt.categories))
     among = counted(gt, ranking, every, exact_lvis=False)
     judged = np.zeros(len(ranking), dtype=bool)
@@ -88,10 +105,16 @@ def study_calibration(
     keep = apply([PerClass(FIXED_PER_CLASS)], ranking, among=among, threads=threads)
     if keep is not None:
         judged &= keep
-    judge = Judge(replace(pair, results=pair.results.where(judged)), RIGHT_AT, threads)
+    right_at = source.iou_threshold
+    judge = Judge(replace(pair, results=pair.results.where(judged)), right_at, threads)
     if not judge.samples.right.any():
-        raise InputError(
-            f"none of the {len(judge.samples):,} detections that count is right at IoU {RIGHT_AT}"
+        raise UncalibratedError(
+            f"{ranking.source}: none of the {len(judge.samples):,} detections that count is right "
+            f"at IoU {right_at:g}"
+        )
+    if source.calibrator is None and source.training is None and len(gt.images) < FOLDS:
+        raise UncalibratedError(
+            f"{gt.source} has {len(gt.images)} of the {FOLDS} images that cross-validation needs"
         )
     trial = _trial(judge, source)
     if all_scores:
@@ -107,12 +130,13 @@ def study_calibration(
         trial.worth(new),
         scores,
         source.title(),
+        right_at,
     )
 
 
 def _trial(judge: Judge, source: CalibrationSource) -> Trial:
     if source.calibrator is None and source.training is None:
-        return CrossFitted(judge, min(FOLDS, len(judge.pair.gt.images)))
+        return CrossFitted(judge, FOLDS)
     return Trained(judge, judge.samples if source.training is None else source.training)
 
 
@@ -125,7 +149,6 @@ def _scores(
 ) -> Floats:
     if source.calibrator is None:
         return trial.scores(Recipe.of(source.method), ranking, progress)
-    source.calibrator.class_rows(ranking.category_ids, ranking.source)  # refuses unknown classes
     record = source.calibrator.record
     return fitted_scores(record.fitted, record.categories, ranking, threads=threads)
 

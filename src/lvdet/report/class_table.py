@@ -69,6 +69,8 @@ def class_data(studies: Sequence[Study], columns: Sequence[Column]) -> dict[str,
             {"mean": _bytes(study.curves.classes), "at50": _bytes(study.curves.classes_50)}
             for study in studies
         ],
+        "steps": STEPS,
+        "none": NO_CURVE,
         "first": objects + 1,
     }
 

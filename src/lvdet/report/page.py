@@ -15,8 +15,22 @@ from lvdet import __version__
 from lvdet.report.class_table import class_columns, class_data
 from lvdet.report.figures.catalogue import all_figures
 from lvdet.report.figures.style import MODEL_COLOURS, theme
-from lvdet.report.tables import calibration_table, detail_table, headlines, protocol_table
-from lvdet.report.words import calibration_words, error_words, facts, footer, picture_words
+from lvdet.report.tables import (
+    calibration_table,
+    detail_table,
+    error_tables,
+    headlines,
+    protocol_table,
+)
+from lvdet.report.words import (
+    calibration_words,
+    error_words,
+    facts,
+    footer,
+    limit_words,
+    picture_words,
+    score_words,
+)
 
 if TYPE_CHECKING:
     from lvdet.report.report import Report
@@ -55,14 +69,15 @@ def render(report: Report) -> str:
             confidence="" if comparison is None else f"{100 * comparison.confidence:g}%",
             federated=evaluation.inputs["format"] == "lvis",
             has_groups=bool(evaluation.categories.groups()),
-            old_budget=evaluation["old"].budget,
             fixed_budget=evaluation["fixed"].budget,
             class_columns=columns,
             calibration_says=[calibration_words(study) for study in studies],
             calibration_table=calibration_table(studies),
             errors_say=error_words(report),
-            error_tables=[study.diagnosis.layouts()[0] for study in studies],
+            error_tables=error_tables(studies),
             pictures=[study.pictures for study in studies] if studies[0].pictures else [],
+            scores_say=score_words(report),
+            limits_say=limit_words(report),
             pictures_say=picture_words(report),
             thumbnails=_thumbnails(report),
             marks=_MARKS,

@@ -13,27 +13,32 @@ import plotly.graph_objects as go
 import plotly.io
 
 from lvdet.errors import LvdetError, OutputError
+from lvdet.metrics.inputs import Watch, watched
 from lvdet.metrics.table_text import Layout, latex, markdown
 from lvdet.read.files import write_whole
 from lvdet.report.class_table import class_columns
 from lvdet.report.figures.catalogue import all_figures
 from lvdet.report.figures.style import theme
-from lvdet.report.tables import calibration_table, protocol_table
+from lvdet.report.tables import (
+    calibration_table,
+    confusion_tables,
+    detail_table,
+    error_tables,
+    protocol_table,
+)
 
 if TYPE_CHECKING:
     from lvdet.report.report import Report
 
-#: Pixels of a figure, and how many of a PNG's there are to each.
-WIDTH, HEIGHT, SCALE = 640, 400, 3
+#: Pixels of a figure (the height of those without one of their own), how many of a PNG's there are
+#: to each, and figures drawn at a time.
+WIDTH, HEIGHT, SCALE, AT_A_TIME = 640, 400, 3, 8
 _HOW = "figures as files need kaleido and Chrome or Chromium: pip install 'lvdet[figures]'"
 
 
-def write_paper_files(report: Report, folder: Path) -> list[Path]:
+def write_paper_files(report: Report, folder: Path, watch: Watch | None = None) -> list[Path]:
     """Writes figures as PDF and PNG, tables as .tex, .md and .csv; each whole or not at all."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"{folder}: cannot be made: {error.strerror}") from None
+    make_folder(folder)
     written = _write_tables(report, folder)
     figures: dict[str, go.Figure] = {}
     for name, versions in all_figures(report.studies, report.comparison).items():
@@ -41,7 +46,21 @@ def write_paper_files(report: Report, folder: Path) -> list[Path]:
             if figure is not None:
                 number = f"-{place + 1}" if len(versions) > 1 else ""
                 figures[name + number] = _on_paper(figure)
-    return written + _draw(figures, folder)
+    with watched(watch, "drawing figures", "figures") as progress:
+        for begin in range(0, len(figures), AT_A_TIME):
+            names = list(figures)[begin : begin + AT_A_TIME]
+            written += _draw({name: figures[name] for name in names}, folder)
+            if progress is not None:
+                progress(begin + len(names), len(figures))
+    return written
+
+
+def make_folder(folder: Path) -> None:
+    """The folder, where it is not there yet."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{folder}: cannot be made: {error.strerror}") from None
 
 
 def require_drawing() -> None:
@@ -59,7 +78,6 @@ def _on_paper(figure: go.Figure) -> go.Figure:
 
 def _draw(figures: dict[str, go.Figure], folder: Path) -> list[Path]:
     """Draws figures beside their names first, so that none is there in part."""
-    require_drawing()
     names = [f"{name}{ending}" for name in figures for ending in (".pdf", ".png")]
     with tempfile.TemporaryDirectory() as drawn:
         paths = [Path(drawn) / name for name in names]
@@ -68,7 +86,9 @@ def _draw(figures: dict[str, go.Figure], folder: Path) -> list[Path]:
                 [figure for figure in figures.values() for _ in range(2)],
                 paths,
                 width=WIDTH,
-                height=HEIGHT,
+                height=[
+                    max(figure.layout.height, HEIGHT) for figure in figures.values() for _ in "12"
+                ],
                 scale=[1, SCALE] * len(figures),
             )
         except Exception as error:  # whatever a browser may say
@@ -81,11 +101,11 @@ def _draw(figures: dict[str, go.Figure], folder: Path) -> list[Path]:
 
 
 def _write_tables(report: Report, folder: Path) -> list[Path]:
-    layouts = [protocol_table(report.studies)]
+    layouts = [protocol_table(report.studies), detail_table(report.studies)]
     calibration = calibration_table(report.studies)
     layouts += [] if calibration is None else [calibration]
-    layouts += [one for study in report.studies for one in study.diagnosis.layouts()]
-    layouts += [] if report.comparison is None else report.comparison.layouts()
+    layouts += [*error_tables(report.studies), *confusion_tables(report.studies)]
+    layouts += [] if report.comparison is None else report.comparison.layouts(labelled=True)
     texts = {
         "tables.tex": latex(layouts),
         "tables.md": markdown(layouts),

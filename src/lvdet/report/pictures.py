@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +17,8 @@ from lvdet.calibrate.maps import Floats
 from lvdet.errors import InputError
 from lvdet.limit.budgets import Budget, PerClass, PerImage, apply
 from lvdet.metrics.account import OUTCOMES, Account, Exchanged, outcomes
-from lvdet.metrics.class_caps import largest_class, search_caps
 from lvdet.metrics.inputs import Pair
-from lvdet.metrics.protocols import FIXED_PER_CLASS, LVIS_PER_IMAGE
-from lvdet.metrics.scores import Scores
+from lvdet.metrics.protocols import LVIS_PER_IMAGE
 from lvdet.metrics.subsets import counted
 from lvdet.read.files import Progress
 from lvdet.tables.ground_truth import GroundTruth
@@ -49,16 +49,22 @@ class PictureFolder:
             )
 
     def find(self, file_name: str) -> Path | None:
-        """The file of that name in the folder, or in a folder of it; never outside."""
-        root = self.path.resolve()
+        """The file of that name, or of its last part, in the folder or in a folder of it; never
+        outside."""
+        root, *_ = self._folders
         if not file_name or "\0" in file_name:
             return None
-        folders = [root, *sorted(one for one in root.iterdir() if one.is_dir())]
-        for folder in folders:
-            path = (folder / file_name).resolve()
-            if path.is_relative_to(root) and path.is_file():
-                return path
+        for name in dict.fromkeys([file_name, file_name.rsplit("/", 1)[-1]]):
+            for folder in self._folders:
+                path = (folder / name).resolve()
+                if path.is_relative_to(root) and path.is_file():
+                    return path
         return None
+
+    @cached_property
+    def _folders(self) -> list[Path]:
+        root = self.path.resolve()
+        return [root, *sorted(one for one in root.iterdir() if one.is_dir())]
 
 
 @dataclass(frozen=True)
@@ -100,23 +106,25 @@ def take_pictures(
     matches: Matches,
     scores: Floats | None,
     folder: PictureFolder,
+    *,
+    class_cap: int,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> list[Picture]:
-    """Pictures of a pair whose results are whole rows; `scores` ([N]) are the calibrated ones."""
+    """Pictures of a pair whose results are whole rows; `scores` ([N]) are the calibrated ones,
+    `class_cap` the limit a class to re-rank by."""
     gt, ranking = pair.gt, pair.results.ranking
     sides = [_Side(pair, matches)]
     if scores is not None:
         after = replace(pair, results=pair.results.with_scores(scores))
         sides.append(_Side(after, after.matched(thresholds=matches.thresholds[:1].tolist())))
-    account, cap = _reranked(pair, matches, threads)
+    account = _reranked(pair, matches, class_cap, threads)
     image = image_rows(gt, ranking)[ranking.image]
     found = []
     chosen = _chosen(pair, sides, image, folder, threads)
-    for done, (row, path) in enumerate(chosen):
+    for done, (row, thumbnail, size) in enumerate(chosen):
         rows = np.flatnonzero(image == row)
         exchanged = account.image(int(gt.images.ids[row]))
-        thumbnail, size = _thumbnail(path)
         width, height = int(gt.images.width[row]), int(gt.images.height[row])
         if width <= 0 or height <= 0:  # the annotations do not say
             width, height = size
@@ -134,7 +142,7 @@ def take_pictures(
                 _boxes(exchanged.added),
                 len(exchanged.dropped),
                 len(exchanged.added),
-                cap,
+                class_cap,
             )
         )
         if progress is not None:
@@ -173,25 +181,27 @@ def _chosen(
     image: NDArray[np.int32],
     folder: PictureFolder,
     threads: int | None,
-) -> list[tuple[int, Path]]:
-    """Rows of images, with their files: those asked for, or those where calibration exchanges most
-    of the best detections that count."""
+) -> list[tuple[int, bytes, tuple[int, int]]]:
+    """Rows of images, with their thumbnails and sizes: those asked for, or those where calibration
+    exchanges most of the best detections that count, of which some may be missing or damaged."""
     gt = pair.gt
     if folder.image_ids:
-        return [(row, _required(gt, row, folder)) for row in _asked(gt, folder.image_ids)]
+        rows = _asked(gt, folder.image_ids)
+        return [(row, *_thumbnail(_required(gt, row, folder))) for row in rows]
     top: list[Budget] = [PerImage(TOP)]
     kept = [apply(top, side.ranking, threads=threads) for side in sides]
     masks = [np.ones(len(image), dtype=bool) if keep is None else keep for keep in kept]
     judged = sides[0].outcome > 0
     changed = np.bincount(image[(masks[0] ^ masks[-1]) & judged], minlength=len(gt.images))
     detected = np.bincount(image, minlength=len(gt.images))
-    found: list[tuple[int, Path]] = []
+    found: list[tuple[int, bytes, tuple[int, int]]] = []
     for row in np.lexsort((-detected, -changed)).tolist():
         if len(found) == SHOWN:
             break
-        path = folder.find(gt.images.file_names[row]) if detected[row] else None
+        path = folder.find(gt.images.file_names[row])
         if path is not None:
-            found.append((row, path))
+            with suppress(InputError):
+                found.append((row, *_thumbnail(path)))
     if not found:
         raise InputError(f"{folder.path}: no image of {gt.source} is there")
     return found
@@ -215,17 +225,10 @@ def _required(gt: GroundTruth, row: int, folder: PictureFolder) -> Path:
     return path
 
 
-def _reranked(pair: Pair, matches: Matches, threads: int | None) -> tuple[Account, int]:
-    """What a limit a class before that an image exchanges, and that limit: AP-Fixed's, or where
-    it takes nothing away, the one that raises AP-Old most."""
+def _reranked(pair: Pair, matches: Matches, cap: int, threads: int | None) -> Account:
+    """What a limit a class before that an image exchanges."""
     gt, results = pair.gt, pair.results
-    every = np.arange(len(gt.categories))
-    cap = FIXED_PER_CLASS
-    largest = largest_class(gt, results, exact_lvis=False)
-    if largest <= cap:
-        scores = Scores(pair, threads=threads)
-        cap = search_caps(scores, every, LVIS_PER_IMAGE, largest).best
-    among = counted(gt, results.ranking, every, exact_lvis=False)
+    among = counted(gt, results.ranking, np.arange(len(gt.categories)), exact_lvis=False)
 
     def kept(*budgets: Budget) -> NDArray[np.bool_]:
         mask = apply(budgets, results.ranking, among=among, threads=threads)
@@ -234,8 +237,7 @@ def _reranked(pair: Pair, matches: Matches, threads: int | None) -> tuple[Accoun
     first = kept(PerImage(LVIS_PER_IMAGE))
     second = kept(PerClass(cap), PerImage(LVIS_PER_IMAGE))
     outcome = outcomes(matches, len(results.ranking))
-    account = Account(gt, results.detections, first & ~second, second & ~first, outcome)
-    return account, cap
+    return Account(gt, results.detections, first & ~second, second & ~first, outcome)
 
 
 def _boxes(items: Sequence[Exchanged]) -> list[Box]:

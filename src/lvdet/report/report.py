@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from lvdet.calibrate.calibrator import Calibrator
 from lvdet.calibrate.fitting import HIERARCHICAL, Recipe
-from lvdet.calibrate.samples import load_samples
+from lvdet.calibrate.samples import (
+    IOU_THRESHOLD,
+    load_samples,
+    require_right,
+    require_same_classes,
+)
 from lvdet.compare.comparison import compare_pairs
 from lvdet.compare.names import given_names, short_names
 from lvdet.compare.result import Comparison
@@ -19,10 +24,11 @@ from lvdet.errors import InputError
 from lvdet.limit.needs import Need
 from lvdet.metrics.inputs import Annotations, Pair, ResultSource, Watch, load_pair
 from lvdet.read.files import write_whole
-from lvdet.report.calibration import RIGHT_AT, CalibrationSource
+from lvdet.report.calibration import CalibrationSource
 from lvdet.report.pictures import PictureFolder
 from lvdet.report.study import Study, study
 from lvdet.tables.ground_truth import GroundTruth
+from lvdet.tables.problems import category_rows
 
 #: Sets drawn for intervals: a fifth of what `compare` draws, for a page that is soon there.
 RESAMPLES = 200
@@ -52,6 +58,13 @@ class Report:
     def warnings(self) -> list[str]:
         """What a reader of the numbers should know, each once."""
         every = [text for study in self.studies for text in study.evaluation.warnings]
+        if self.comparison is not None:
+            every += self.comparison.warnings
+        every += [
+            f"The scores were not calibrated: {study.uncalibrated}."
+            for study in self.studies
+            if study.calibration is None
+        ]
         return list(dict.fromkeys(every))
 
     @property
@@ -71,12 +84,15 @@ class Report:
         with write_whole(path) as file:
             file.write(page)
 
-    def save_figures(self, folder: str | os.PathLike[str]) -> list[Path]:
+    def save_figures(
+        self, folder: str | os.PathLike[str], *, watch: Watch | None = None
+    ) -> list[Path]:
         """Writes every figure as PDF and PNG, and the tables as LaTeX, Markdown and CSV, into a
         folder; gives back what was written."""
-        from lvdet.report.paper_files import write_paper_files
+        from lvdet.report.paper_files import require_drawing, write_paper_files
 
-        return write_paper_files(self, Path(folder))
+        require_drawing()
+        return write_paper_files(self, Path(folder), watch)
 
 
 def build_report(
@@ -126,28 +142,49 @@ def build_report(
         called = given_names(names, len(pairs))
     else:
         called = short_names([pair.results.source for pair in pairs])
-    studies = []
-    for place, (pair, name) in enumerate(zip(pairs, called, strict=True)):
-        source = CalibrationSource(method)
-        if calibrators:
-            source = CalibrationSource(method, calibrator=calibrators[place])
-        elif train is not None:
-            _, training = load_samples(
-                train[0],
-                train[1][place],
-                iou=pair.iou,
-                iou_threshold=RIGHT_AT,
-                threads=threads,
-                watch=watch,
-            )
-            source = CalibrationSource(method, training=training)
+    sources = _sources(pairs, method, calibrators, train, threads, watch)
+    studies: list[Study] = []
+    for pair, name, source in zip(pairs, called, sources, strict=True):
         studies.append(study(pair, name, source, folder, threads=threads, watch=watch))
+        if folder is not None:  # all detectors on the same images
+            shown = tuple(picture.image_id for picture in studies[0].pictures)
+            folder = replace(folder, image_ids=shown)
     comparison = None
     if len(pairs) > 1 and len(pairs[0].gt.images) > 1:  # of one image nothing can be drawn
         comparison = compare_pairs(
             pairs, names=called, resamples=resamples, seed=seed, threads=threads, watch=watch
         )
     return Report(studies, comparison, bool(image_ids))
+
+
+def _sources(
+    pairs: Sequence[Pair],
+    method: str,
+    calibrators: Sequence[Calibrator],
+    train: tuple[Annotations, Sequence[ResultSource]] | None,
+    threads: int | None,
+    watch: Watch | None,
+) -> list[CalibrationSource]:
+    """Where the calibrated scores of each pair come from; raises where they cannot."""
+    if calibrators:
+        for pair, calibrator in zip(pairs, calibrators, strict=True):
+            ranking = pair.results.ranking
+            known = category_rows(pair.gt, ranking) >= 0
+            calibrator.class_rows(ranking.category_ids[known], ranking.source)
+        return [CalibrationSource(method, calibrator=one) for one in calibrators]
+    if train is None:
+        return [CalibrationSource(method) for _ in pairs]
+    truth, found = train
+    sources = []
+    for pair, detections in zip(pairs, found, strict=True):
+        learned, training = load_samples(
+            truth, detections, iou=pair.iou, threads=threads, watch=watch
+        )
+        truth = learned.gt  # read once
+        require_same_classes(training, pair.gt.categories)
+        require_right(training, IOU_THRESHOLD)
+        sources.append(CalibrationSource(method, training=training))
+    return sources
 
 
 def _require_one_each(

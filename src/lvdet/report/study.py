@@ -4,32 +4,36 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from lvdet.diagnosis.diagnose import diagnose_pair
 from lvdet.diagnosis.result import Diagnosis
-from lvdet.errors import InputError
 from lvdet.limit.budgets import PerClass
 from lvdet.metrics.budget_tables import BudgetTable, Limits
+from lvdet.metrics.class_caps import largest_class, search_caps
 from lvdet.metrics.inputs import Pair, Watch, watched
 from lvdet.metrics.precision_recall import PrecisionRecall, precision_recall
-from lvdet.metrics.protocols import FIXED_PER_CLASS, evaluate, old_budget
+from lvdet.metrics.protocols import FIXED_PER_CLASS, LVIS_PER_IMAGE, evaluate, old_budget
 from lvdet.metrics.result import Evaluation
 from lvdet.metrics.score_levels import ScoreLevels, score_levels
+from lvdet.metrics.scores import Scores
 from lvdet.metrics.sweep import sweep_pair
 from lvdet.metrics.sweep_result import Sweep
-from lvdet.report.calibration import CalibrationSource, CalibrationStudy, study_calibration
+from lvdet.report.calibration import (
+    CalibrationSource,
+    CalibrationStudy,
+    UncalibratedError,
+    study_calibration,
+)
 from lvdet.report.pictures import Picture, PictureFolder, take_pictures
 
 _PER_IMAGE = (10, 30, 100, 300, 1_000, 3_000, 10_000)
 _PER_CLASS = (*_PER_IMAGE, 30_000, 100_000)
-#: Limits that are drawn: an image's, the same after each class was cut, and a class's.
+#: Tables of limits that are drawn: an image's, the same after each class was cut, and a class's.
 BY_IMAGE = BudgetTable(
     "by-image", "AP by detections an image", tuple(Limits(one) for one in (*_PER_IMAGE, None))
 )
-RERANKED = BudgetTable(
-    "re-ranked",
-    "AP by detections an image, with a limit a class before it",
-    tuple(Limits(one, FIXED_PER_CLASS) for one in _PER_IMAGE),
-)
+RERANKED = "re-ranked"
 BY_CLASS = BudgetTable(
     "by-class",
     "AP by detections a class, without a limit an image",
@@ -43,6 +47,7 @@ class Study:
 
     name:     what to call it
     limits:   AP under the limits of BY_IMAGE, RERANKED (for LVIS files) and BY_CLASS
+    class_cap: the limit a class of RERANKED and of pictures
     calibration: None where scores cannot be calibrated; `uncalibrated` says why
     pictures: images with their detections, where there is a folder of images
     """
@@ -50,6 +55,7 @@ class Study:
     name: str
     evaluation: Evaluation
     limits: Sweep
+    class_cap: int
     curves: PrecisionRecall
     levels: ScoreLevels
     calibration: CalibrationStudy | None
@@ -70,7 +76,8 @@ def study(
     """What is known of a pair whose detections were all read; as whole rows, where there is a
     folder of images to draw them on."""
     gt = pair.gt
-    tables = [BY_IMAGE, *([RERANKED] if gt.federated else []), BY_CLASS]
+    cap = _class_cap(pair, threads)
+    tables = [BY_IMAGE, *([_reranked(cap)] if gt.federated else []), BY_CLASS]
     fixed = PerClass(FIXED_PER_CLASS)
     evaluation = evaluate(gt, pair.results, iou=pair.iou, threads=threads)
     matches = pair.matched(threads=threads)
@@ -85,21 +92,43 @@ def study(
                 threads=threads,
                 progress=progress,
             )
-    except InputError as error:
+    except UncalibratedError as error:
         reason = str(error)
     pictures = []
     if folder is not None:
         scores = None if calibration is None else calibration.scores
         with watched(watch, f"drawing {name}", "images") as progress:
-            pictures = take_pictures(pair, matches, scores, folder, threads, progress)
+            pictures = take_pictures(
+                pair, matches, scores, folder, class_cap=cap, threads=threads, progress=progress
+            )
     return Study(
         name,
         evaluation,
         sweep_pair(pair, tables, threads=threads),
+        cap,
         precision_recall(pair, matches, [fixed], threads=threads),
         score_levels(pair, old_budget(gt.federated), threads=threads),
         calibration,
         reason,
         diagnose_pair(pair, threads=threads),
         pictures,
+    )
+
+
+def _class_cap(pair: Pair, threads: int | None) -> int:
+    """The limit a class to re-rank by: AP-Fixed's, or where no class has more detections, the one
+    that raises AP-Old most."""
+    largest = largest_class(pair.gt, pair.results, exact_lvis=False)
+    if largest > FIXED_PER_CLASS or not pair.gt.federated:
+        return FIXED_PER_CLASS
+    scores = Scores(pair, threads=threads)
+    every = np.arange(len(pair.gt.categories))
+    return search_caps(scores, every, LVIS_PER_IMAGE, largest).best
+
+
+def _reranked(cap: int) -> BudgetTable:
+    return BudgetTable(
+        RERANKED,
+        "AP by detections an image, with a limit a class before it",
+        tuple(Limits(one, cap) for one in _PER_IMAGE),
     )

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lvdet.calibrate.comparison_result import Calibrated
 from lvdet.metrics.scores import NAMES
 from lvdet.metrics.table_text import Cell, Layout, percent, signed
 from lvdet.report.study import Study
 
+_COMPETE = " Classes compete for the limit."
 _SAYS = {
-    "old": "The mean over classes, as most papers report it. Classes compete for the limit.",
+    "old": "The mean over classes, as most papers report it.",
     "fixed": "The mean over classes. No class competes with another.",
     "pool": "One ranking over all classes: scores have to compare across them.",
 }
@@ -32,7 +33,12 @@ def headlines(studies: Sequence[Study]) -> list[Headline]:
     """The three numbers."""
     first = studies[0].evaluation
     return [
-        Headline(_title(name), result.budget, _cells(studies, name, "AP"), _SAYS[name])
+        Headline(
+            _title(name),
+            result.budget,
+            _cells(studies, name, "AP"),
+            _SAYS[name] + (_COMPETE if name == "old" and first.inputs["format"] == "lvis" else ""),
+        )
         for name, result in first.items()
     ]
 
@@ -62,6 +68,31 @@ def calibration_table(studies: Sequence[Study]) -> Layout | None:
         return None
     head = ["AP-Pool, in percent", *NAMES, "ECE"]
     return Layout("calibration", "AP-Pool and calibration error, in percent", head, lines)
+
+
+def error_tables(studies: Sequence[Study]) -> list[Layout]:
+    """What kinds of errors there are, of each detector."""
+    tables = [study.diagnosis.layouts()[0] for study in studies]
+    return [_named(*it, studies, "errors") for it in enumerate(tables)]
+
+
+def confusion_tables(studies: Sequence[Study]) -> list[Layout]:
+    """Which classes are confused, of each detector that confuses any."""
+    tables = [study.diagnosis.layouts()[1:] for study in studies]
+    return [
+        _named(place, layout, studies, "confusions")
+        for place, found in enumerate(tables)
+        for layout in found
+    ]
+
+
+def _named(place: int, layout: Layout, studies: Sequence[Study], label: str) -> Layout:
+    """The table of one detector, with a label to refer to it by, and the detector's name where
+    there are several."""
+    if len(studies) == 1:
+        return replace(layout, name=label)
+    title = f"{studies[place].name}: {layout.title}"
+    return replace(layout, name=f"{label}-{place + 1}", title=title)
 
 
 def _metric_table(

@@ -33,10 +33,35 @@ def calibration_words(study: Study) -> str:
     before, after = calibration.worth_before, calibration.worth_after
     error = [100 * worth.errors.overall.expected for worth in (before, after)]
     return (
-        f"{study.name}: {calibration.title}. The mean gap between scores and shares of right "
+        f"{study.name}: {calibration.title}. A detection is right from IoU "
+        f"{calibration.iou_threshold:g} on. The mean gap between scores and shares of right "
         f"detections (ECE) goes from {error[0]:.2f} to {error[1]:.2f} points, AP-Pool from "
         f"{100 * before.pool['AP']:.2f} to {100 * after.pool['AP']:.2f}."
     )
+
+
+def score_words(report: Report) -> str:
+    """What the figure of scores shows."""
+    budget = report.studies[0].evaluation["old"].budget
+    says = (
+        f"Boxes hold the middle half of the detections that {budget} leaves, whiskers all but the "
+        "lowest and highest 5%, dashed lines are means."
+    )
+    if all(study.levels.relative for study in report.studies):
+        says += (
+            " Divided by the mean score of frequent classes. Where rare classes score lower, a "
+            "limit an image drops them first."
+        )
+    return says
+
+
+def limit_words(report: Report) -> str:
+    """What the dashed lines of limits an image are."""
+    if not report.federated:
+        return "Over all classes of an image together, which is not COCO's own limit."
+    caps = dict.fromkeys(study.class_cap for study in report.studies)
+    texts = " and ".join(f"{cap:,}" for cap in caps)
+    return f"Dashed: re-ranked, all but the best {texts} of each class thrown away before."
 
 
 def error_words(report: Report) -> str:

@@ -23,12 +23,12 @@ def deltas(comparison: Comparison) -> go.Figure:
         "points of AP",
         "",
         hovermode="closest",
-        height=120 + 26 * len(rows) * max(len(comparison.compared), 1),
+        height=140 + 18 * len(rows) * max(len(comparison.compared), 1),
         shapes=[_zero()],
     )
     for place, compared in enumerate(comparison.compared):
         shown = [compared.protocols[protocol][metric] for protocol, metric in rows]
-        offset = 0.25 * (place - (len(comparison.compared) - 1) / 2)
+        offset = 0.8 / len(comparison.compared) * (place - (len(comparison.compared) - 1) / 2)
         fig.add_trace(
             go.Scatter(
                 x=[round(100 * one.delta, 3) for one in shown],

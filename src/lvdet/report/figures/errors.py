@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import plotly.graph_objects as go
 
 from lvdet.diagnosis.kinds import KINDS
-from lvdet.report.figures.style import figure, model_colour, percents, plain
+from lvdet.report.figures.style import figure, model_colour, percents, plain, shortened
 from lvdet.report.study import Study
 
 #: Pairs of classes that are drawn.
@@ -51,12 +52,12 @@ def confusions(study: Study) -> go.Figure | None:
     )
     fig.update_yaxes(
         tickvals=list(range(len(rows))),
-        ticktext=[
-            f"{_short(row['detected']['name'])} for {_short(row['actual']['name'])}" for row in rows
-        ],
+        ticktext=[f"{_short(row['detected'])} for {_short(row['actual'])}" for row in rows],
     )
     return fig
 
 
-def _short(name: str) -> str:
-    return plain(name if len(name) <= 18 else f"{name[:17]}…")
+def _short(category: dict[str, Any]) -> str:
+    """The name of a class, kept apart from what is written the other way round."""
+    name = category["name"] or f"class {category['id']}"
+    return f"\u2068{plain(shortened(name, 18))}\u2069"

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
-from lvdet.metrics.budget_tables import BudgetTable
 from lvdet.metrics.scores import NAMES
 from lvdet.metrics.sweep_result import SweepRow
 from lvdet.report.figures.style import (
@@ -26,19 +25,20 @@ def limit_per_image(studies: Sequence[Study]) -> go.Figure:
     """AP by detections an image of each detector; dashed where each class is cut first."""
     fig = _empty("detections an image")
     for place, study in enumerate(studies):
-        rows, reranked = _rows(study, BY_IMAGE), _rows(study, RERANKED)
+        rows, reranked = _rows(study, BY_IMAGE.name), _rows(study, RERANKED)
         fig.add_trace(_line(rows, "AP", study.name, model_colour(place), image=True))
         if reranked:
-            name = f"{study.name}, re-ranked"
-            line = _line(reranked, "AP", name, model_colour(place), image=True)
-            fig.add_trace(line.update(line={"dash": "dash"}, marker={"symbol": "circle-open"}))
+            line = _line(reranked, "AP", study.name, model_colour(place), image=True)
+            line.update(line={"dash": "dash"}, marker={"symbol": "circle-open"}, showlegend=False)
+            line.hovertemplate = f"%{{y:.2f}}, re-ranked by {study.class_cap:,} a class"
+            fig.add_trace(line)
     return fig
 
 
 def limit_by_frequency(study: Study) -> go.Figure:
     """AP of rare, common and frequent classes by detections an image."""
     fig = _empty("detections an image")
-    rows = _rows(study, BY_IMAGE)
+    rows = _rows(study, BY_IMAGE.name)
     for metric in NAMES:
         group = metric.removeprefix("AP") or "all"
         if all(row.metrics[metric] != row.metrics[metric] for row in rows):
@@ -52,7 +52,7 @@ def limit_per_class(studies: Sequence[Study]) -> go.Figure:
     """AP by detections a class of each detector, without a limit an image."""
     fig = _empty("detections a class")
     for place, study in enumerate(studies):
-        rows = _rows(study, BY_CLASS)
+        rows = _rows(study, BY_CLASS.name)
         fig.add_trace(_line(rows, "AP", study.name, model_colour(place), image=False))
     return fig
 
@@ -64,8 +64,8 @@ def _empty(limit: str) -> go.Figure:
     return fig
 
 
-def _rows(study: Study, table: BudgetTable) -> list[SweepRow]:
-    return [row for row in study.limits.rows if row.table == table.name]
+def _rows(study: Study, table: str) -> list[SweepRow]:
+    return [row for row in study.limits.rows if row.table == table]
 
 
 def _line(

@@ -47,8 +47,10 @@ def class_precision(studies: Sequence[Study], row: int) -> go.Figure:
         curves = study.curves
         line = _line(curves.recalls, curves.classes[row], study.name)
         fig.add_trace(line.update(line={"color": model_colour(place)}))
-        at_50 = _line(curves.recalls, curves.classes_50[row], f"{study.name}, IoU 0.5")
-        fig.add_trace(at_50.update(line={"color": model_colour(place), "dash": "dot"}))
+        at_50 = _line(curves.recalls, curves.classes_50[row], study.name)
+        at_50.update(line={"color": model_colour(place), "dash": "dot"}, showlegend=False)
+        at_50.hovertemplate = "%{y:.3f} at IoU 0.5"
+        fig.add_trace(at_50)
     return fig
 
 

@@ -10,12 +10,24 @@ from lvdet.report.figures.style import GROUP_NAMES, figure, model_colour, plain
 from lvdet.report.study import Study
 
 
-def score_levels(studies: Sequence[Study]) -> go.Figure:
+def score_levels(studies: Sequence[Study]) -> go.Figure | None:
     """Boxes from the 25th to the 75th of a hundred detections, whiskers from the 5th to the 95th,
-    the mean dashed; in units of the mean score of frequent classes."""
-    fig = figure("", "score, mean of frequent classes = 1", boxmode="group", hovermode="closest")
-    for place, study in enumerate(studies):
-        levels = {name: level for name, level in study.levels.levels.items() if level.count > 0}
+    the mean dashed; in units of the mean score of frequent classes, where there are any. None
+    where there are no detections."""
+    shown = [
+        {name: level for name, level in study.levels.levels.items() if level.count > 0}
+        for study in studies
+    ]
+    if not any(shown):
+        return None
+    relative = all(study.levels.relative for study in studies)
+    fig = figure(
+        "",
+        "score, mean of frequent classes = 1" if relative else "score",
+        boxmode="group",
+        hovermode="closest",
+    )
+    for place, (study, levels) in enumerate(zip(studies, shown, strict=True)):
         low, first, middle, third, high = (
             [round(level.quantiles[at], 4) for level in levels.values()] for at in range(5)
         )

@@ -12,16 +12,24 @@ MODEL_COLOURS = ("#3b7dd8", "#d1701f", "#1a98a6", "#9b5de5", "#c2478f", "#7a8290
 GROUP_COLOURS = {"all": "#7a8290", "r": "#d64545", "c": "#b3830f", "f": "#2e9e5b"}
 GROUP_DASHES = {"all": "solid", "r": "dot", "c": "dash", "f": "longdash"}
 GROUP_NAMES = {"all": "all", "r": "rare", "c": "common", "f": "frequent"}
-RIGHT, WRONG = "#2e9e5b", "#d64545"
-_LONGEST = 48
+_LONGEST = 40
 
 
 def plain(text: str) -> str:
-    """Text that Plotly shows as it is: it reads tags and entities in whatever it draws."""
-    short = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
-    for sign, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")):
+    """Text that Plotly shows as it is, without its middle where it is long: Plotly reads tags,
+    entities and formulas in whatever it draws."""
+    short = shortened(text, _LONGEST)
+    for sign, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("$", "&#36;")):
         short = short.replace(sign, entity)
     return " ".join(short.split())
+
+
+def shortened(text: str, longest: int) -> str:
+    """Both ends of a text that is longer."""
+    if len(text) <= longest:
+        return text
+    half = (longest - 1) // 2
+    return f"{text[: longest - 1 - half]}…{text[-half:]}"
 
 
 def model_colour(place: int) -> str:

@@ -1,7 +1,7 @@
 "use strict";
 // The page's behaviour: theme and detector are chosen, figures drawn when they come into view,
 // classes sorted, searched and looked at. All text goes in as text. Plotly takes a second to load,
-// in which nothing answers: it waits until a figure comes near, or until nobody does anything.
+// in which nothing answers: it waits until a figure is seen.
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
   const root = document.documentElement;
@@ -79,10 +79,10 @@
   const POINTS = 101;
   const bytes = (text) => Uint8Array.from(atob(text), (sign) => sign.charCodeAt(0));
   const curves = classes.curves.map((one) => ({ mean: bytes(one.mean), at50: bytes(one.at50) }));
-  const NONE = 255; // no object to find: no curve
+  const { steps: STEPS, none: NONE } = classes; // NONE: no object to find, no curve
   const precision = (list, row) => {
     const part = list.subarray(row * POINTS, (row + 1) * POINTS);
-    return part[0] === NONE ? null : Array.from(part, (value) => value / 250);
+    return part[0] === NONE ? null : Array.from(part, (value) => value / STEPS);
   };
   const SVG = "http://www.w3.org/2000/svg";
   const body = document.querySelector("#class-table tbody");
@@ -171,6 +171,7 @@
     });
   }
 
+  const PRINTED = 60;
   const search = document.getElementById("class-search");
   const groups = [...document.querySelectorAll("input[name='group']")];
   const shown = document.getElementById("classes-shown");
@@ -178,12 +179,13 @@
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
     const wanted = new Set(groups.filter((box) => box.checked).map((box) => box.value));
     let count = 0;
-    rows.forEach((tr, row) => {
+    for (const row of order) {
       const group = classes.group[row];
       const fits = words.every((word) => keys[0][row].includes(word)) && (!groups.length || !group || wanted.has(group));
-      tr.hidden = !fits;
       count += fits;
-    });
+      rows[row].hidden = !fits;
+      rows[row].classList.toggle("printed", fits && count <= PRINTED);
+    }
     shown.textContent = `${count.toLocaleString("en-US")} of ${rows.length.toLocaleString("en-US")} classes`;
   }
   search.addEventListener("input", filter);
@@ -205,8 +207,9 @@
     });
     if (look || drawn.has(classCanvas)) draw(classCanvas);
     if (look) {
-      const box = classCanvas.getBoundingClientRect();
-      if (box.bottom < 0 || box.top > innerHeight) classCanvas.parentElement.scrollIntoView();
+      const figure = classCanvas.parentElement, top = document.querySelector(".bar").offsetHeight;
+      const box = figure.getBoundingClientRect();
+      if (box.top < top || box.bottom > innerHeight) figure.scrollIntoView();
     }
   }
 
@@ -217,7 +220,5 @@
   }
   if (modelChoice) setModel(0);
   for (const canvas of canvases) seen.observe(canvas);
-  const whenIdle = window.requestIdleCallback ?? setTimeout;
-  setTimeout(() => whenIdle(loadPlotly), 3000);
   window.lvdetReport = { drawAll };
 })();
