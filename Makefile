@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-long bench bench-calibration bench-compare lint format stub clean
+.PHONY: demo test test-long bench bench-calibration bench-compare bench-report lint format stub clean
 
 demo: $(VENV)/.installed
 	$(BIN)/lvdet demo demo
@@ -21,6 +21,9 @@ bench: $(VENV)/.installed benchmarks/.venv/.installed
 
 bench-calibration: $(VENV)/.installed benchmarks/.venv/.installed
 	$(BIN)/python benchmarks/calibration.py $(BENCH_ARGS)
+
+bench-report: $(VENV)/.tested-with
+	$(BIN)/python benchmarks/report.py $(BENCH_ARGS)
 
 bench-compare: $(VENV)/.installed
 	$(BIN)/python benchmarks/resampling.py $(BENCH_ARGS)

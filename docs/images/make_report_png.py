@@ -14,7 +14,7 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 TARGET = Path(__file__).with_name("report.png")
-WIDTH, HEIGHT = 1180, 860
+WIDTH, HEIGHT = 1180, 1480
 
 
 def main() -> None:
@@ -27,6 +27,8 @@ def main() -> None:
         page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT})
         page.goto(Path(folder, "demo", "report.html").as_uri())
         page.wait_for_function("window.lvdetReport")
+        page.evaluate("lvdetReport.drawAll()")
+        page.wait_for_selector("[data-figure='deltas'] .main-svg")
         page.screenshot(path=TARGET)
         browser.close()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -161,7 +161,7 @@ def compare_pairs(
         beyond = drawing.old_beyond_fixed(place, confidence)
         said = sentences(called[0], name, metrics, beyond, texts, classes, thin, confidence)
         compared.append(Compared(name, metrics, beyond, classes, said))
-    warnings += thin.values()
+    warnings += _thin_warnings(thin)
     return Comparison(
         called[0],
         texts,
@@ -327,18 +327,25 @@ def _require_same_kind(pairs: Sequence[Pair]) -> None:
 
 
 def _thin(gt: GroundTruth, images: NDArray[np.int64]) -> dict[str, str]:
-    """The metrics whose intervals rest on few images, each with a sentence that says so."""
+    """The metrics most of whose classes have few images, and how many of them."""
     found = {}
     for name, rows in group_rows(gt.categories).items():
         there = rows[images[rows] > 0]
         thin = int((images[there] < FEWEST_IMAGES).sum())
         if thin and 2 * thin > len(there):
             kind = f"{GROUPS[name]} " if name in GROUPS else ""
-            found[name] = (
-                f"{thin:,} of {len(there):,} {kind}classes have objects in fewer than "
-                f"{FEWEST_IMAGES} images: the intervals of {name} may be too narrow."
-            )
+            found[name] = f"{thin:,} of {len(there):,} {kind}classes"
     return found
+
+
+def _thin_warnings(thin: Mapping[str, str]) -> list[str]:
+    """That intervals rest on few images."""
+    if not thin:
+        return []
+    return [
+        f"{', '.join(thin.values())} have objects in fewer than {FEWEST_IMAGES} images: the "
+        f"intervals of {', '.join(thin)} may be too narrow."
+    ]
 
 
 def _facts(pairs: Sequence[Pair], names: Sequence[str], exact_lvis: bool) -> dict[str, Any]:
