@@ -262,3 +262,15 @@ def test_a_page_is_written_whole_or_not_at_all(report: Report, tmp_path: Path) -
         broken.save(target)
     assert target.read_text() == "before"
     assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_vocabulary_without_classes() -> None:
+    gt, dt = simulate(5, 4, seed=0)
+    nothing = replace(
+        gt.where(np.zeros(len(gt), dtype=bool)),
+        categories=lvdet.Categories(np.zeros(0, np.int64), (), np.zeros(0, np.str_)),
+        negative=None,
+        not_exhaustive=None,
+    )
+    page = build_report(nothing, [dt[:0]]).to_html()
+    assert 'data-figure="class-precision"' in page

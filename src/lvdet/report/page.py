@@ -67,7 +67,6 @@ def render(report: Report) -> str:
             comparison_tables=[] if comparison is None else comparison.layouts(),
             comparison_says="" if comparison is None else comparison.title(),
             confidence="" if comparison is None else f"{100 * comparison.confidence:g}%",
-            federated=evaluation.inputs["format"] == "lvis",
             has_groups=bool(evaluation.categories.groups()),
             fixed_budget=evaluation["fixed"].budget,
             class_columns=columns,

@@ -27,7 +27,6 @@ Versions = list[go.Figure | None]
 def all_figures(studies: Sequence[Study], comparison: Comparison | None) -> dict[str, Versions]:
     """The figures by name."""
     first = studies[0].evaluation
-    largest = int(np.argmax(first.truth)) if len(first.truth) else None
     figures: dict[str, Versions] = {}
     if comparison is not None:
         figures["deltas"] = [deltas(comparison)]
@@ -38,8 +37,9 @@ def all_figures(studies: Sequence[Study], comparison: Comparison | None) -> dict
     figures["pooled-precision"] = [pooled_precision(studies)]
     if first.categories.groups():
         figures["precision-by-frequency"] = _each(precision_by_frequency, studies)
-    if largest is not None:
-        figures["class-precision"] = [class_precision(studies, largest)]
+    some = len(first.truth) > 0
+    largest = class_precision(studies, int(np.argmax(first.truth))) if some else None
+    figures["class-precision"] = [largest]
     figures["score-levels"] = [score_levels(studies)]
     figures["reliability-before"] = _each(before_calibration, studies)
     figures["reliability-after"] = _each(after_calibration, studies)
