@@ -52,7 +52,7 @@ def sentences(
         for protocol, metrics in differences.items()
     ]
     found += [_old_and_fixed(baseline, name, differences, old_beyond_fixed, confidence)]
-    found += [_classes(classes, 1 - confidence)]
+    found += [_classes(name, classes, 1 - confidence)]
     return [text for text in found if text]
 
 
@@ -128,20 +128,20 @@ def _old_and_fixed(
     return ""
 
 
-def _classes(classes: Sequence[ClassDifference], rate: float) -> str:
+def _classes(name: str, classes: Sequence[ClassDifference], rate: float) -> str:
     tested = [one for one in classes if one.tested]
     held = [one for one in tested if one.holds]
     better = sum(one.fixed.delta > 0 for one in held)
     left_out = len(classes) - len(tested)
     text = (
-        f"Of {_count(len(tested))} that can be tested under AP-Fixed, {len(held):,} differ "
+        f"{name}: of {_count(len(tested))} that can be tested under AP-Fixed, {len(held):,} differ "
         f"({better:,} better, {len(held) - better:,} worse)"
     )
     if held:
         text += f", of which at most {100 * rate:.3g}% are expected to be chance"
     text += "."
     if not tested:
-        text = "No class can be tested for itself."
+        text = f"{name}: no class can be tested for itself."
     if left_out:
         text += f" {_count(left_out)} with objects in too few images {_were(left_out)} not tested."
     return text
