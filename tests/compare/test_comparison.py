@@ -16,9 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lvdet
+from lvdet.compare.bootstrap import Resampler, as_it_is, draw
 from lvdet.compare.comparison import compare_pairs
 from lvdet.compare.differences import Difference, Spread, by_error, discoveries
 from lvdet.compare.names import given_names, short_names
+from lvdet.limit.budgets import PerClass, PerImage
 from lvdet.metrics.inputs import load_pair
 from lvdet.metrics.protocols import PROTOCOLS
 from lvdet.metrics.scores import NAMES
@@ -363,3 +365,26 @@ def test_one_image_cannot_be_drawn() -> None:
 
 def test_differences_are_values() -> None:
     assert Difference(0.1, 0.3, 0.1, 0.0, 0.4).delta == pytest.approx(0.2)
+
+
+def test_errors_are_distances_of_drawn_differences_from_the_observed() -> None:
+    """By hand from the values of each drawn set, AP-Old beyond AP-Fixed among them."""
+    gt, pair = two(3)
+    one = lvdet.compare_detectors(gt, pair, resamples=100, dets_per_image=4).compared[0]
+    values = []
+    for weights in (as_it_is(len(gt.images)), draw(len(gt.images), 0, 100, seed=0)):
+        resamplers = (
+            Resampler(load_pair(gt, dt, None), old=PerImage(4), fixed=PerClass(10_000))
+            for dt in pair
+        )
+        first, second = (item.values(weights).metrics(gt.categories) for item in resamplers)
+        values.append(second - first)
+    observed, drawn = values[0][0], values[1][:100]
+    for row, protocol in enumerate(("old", "fixed", "pool")):
+        error = np.sqrt(np.mean((drawn[:, row, 0] - observed[row, 0]) ** 2))
+        assert one.protocols[protocol]["AP"].error == pytest.approx(error, rel=1e-9)
+        assert error > 0
+    beyond = observed[0, 0] - observed[1, 0]
+    away = drawn[:, 0, 0] - drawn[:, 1, 0] - beyond
+    assert one.old_beyond_fixed.delta == pytest.approx(beyond, abs=1e-12)
+    assert one.old_beyond_fixed.error == pytest.approx(np.sqrt(np.mean(away**2)), rel=1e-9)

@@ -12,6 +12,7 @@ import pytest
 import lvdet
 from lvdet.report.class_table import NO_CURVE, STEPS, class_columns, class_data
 from lvdet.report.figures.catalogue import all_figures
+from lvdet.report.figures.comparison import deltas
 from lvdet.report.figures.errors import confusions, error_costs
 from lvdet.report.figures.limits import limit_by_frequency, limit_per_class, limit_per_image
 from lvdet.report.figures.precision import (
@@ -63,6 +64,10 @@ def test_areas_under_curves_are_the_numbers(report: Report) -> None:
         ):
             assert np.mean(one.y) == pytest.approx(pool[name], abs=1e-4)
     evaluations = [study.evaluation.per_class for study in report.studies]
+    for study, table in zip(report.studies, evaluations, strict=True):
+        for curves, key in ((study.curves.classes, "AP"), (study.curves.classes_50, "AP50")):
+            np.testing.assert_allclose(curves.mean(axis=1), table[f"fixed.{key}"], atol=1e-12)
+    assert (evaluations[0]["fixed.AP50"] > evaluations[0]["fixed.AP"] + 0.1).any()
     for row in np.flatnonzero(report.studies[0].evaluation.truth > 0)[::100].tolist():
         drawn = class_precision(report.studies, row).data
         for place, table in enumerate(evaluations):
@@ -150,6 +155,23 @@ def test_errors_are_those_of_the_diagnosis(report: Report, hostile: HostileSet) 
         pairs = confusions(report.studies[place])
         assert pairs is not None
         assert list(pairs.data[0].x)[::-1] == alone.confusions.count[:15].tolist()
+
+
+def test_differences_with_their_intervals(report: Report) -> None:
+    comparison = report.comparison
+    assert comparison is not None
+    (trace,) = deltas(comparison).data
+    items = [
+        one for metrics in comparison.compared[0].protocols.values() for one in metrics.values()
+    ]
+    assert len(trace.x) == len(items) == 12
+    assert trace.x == pytest.approx([100 * one.delta for one in items], abs=1e-3)
+    low = np.array(trace.x) - trace.error_x.arrayminus
+    high = np.array(trace.x) + trace.error_x.array
+    assert low == pytest.approx([100 * one.low for one in items], abs=2e-3)
+    assert high == pytest.approx([100 * one.high for one in items], abs=2e-3)
+    held = [symbol == "circle" for symbol in trace.marker.symbol]
+    assert held == [one.holds for one in items]
 
 
 def test_every_figure_can_be_written_as_json(report: Report) -> None:

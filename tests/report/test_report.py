@@ -13,6 +13,7 @@ import pytest
 import lvdet
 from lvdet.errors import InputError
 from lvdet.report.report import Report, build_report
+from lvdet.report.tables import protocol_table
 from lvdet.synth.simulate import simulate
 from report.conftest import needs_chromium
 from report.hostile import LONG_NAME, HostileSet
@@ -274,3 +275,31 @@ def test_a_vocabulary_without_classes() -> None:
     )
     page = build_report(nothing, [dt[:0]]).to_html()
     assert 'data-figure="class-precision"' in page
+
+
+def test_calibration_counts_what_ap_fixed_counts(
+    hostile: HostileSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The best of each class alone are calibrated and judged."""
+    monkeypatch.setattr("lvdet.report.calibration.FIXED_PER_CLASS", 5)
+    gt, dt = hostile.annotations, hostile.results[0]
+    calibration = build_report(gt, [dt], train=(gt, [dt]), method="platt").studies[0].calibration
+    assert calibration is not None
+    measured = lvdet.measure_calibration(gt, dt, dets_per_class=5)
+    assert calibration.worth_before.errors.overall == measured.errors.overall
+    assert calibration.worth_before.errors.overall.count < len(lvdet.read_detections(dt))
+
+
+def test_columns_for_each_detector_with_their_distance(report: Report) -> None:
+    layout = protocol_table(report.studies)
+    assert layout.head == ["", *(study.name for study in report.studies)]
+    shown = {line[0].value: line[1:] for line in layout.lines}
+    for label, protocol, metric in (
+        ("AP-Old (300/image)", "old", "AP"),
+        ("AP-Fixed (10,000/class)", "fixed", "AP"),
+        ("AP-Pool APr", "pool", "APr"),
+    ):
+        first, second = (study.evaluation[protocol][metric] for study in report.studies)
+        assert [cell.value for cell in shown[label]] == [f"{100 * v:.2f}" for v in (first, second)]
+        assert [cell.delta for cell in shown[label]] == ["", f"{100 * (second - first):+.2f}"]
+    assert len(shown) == 12
