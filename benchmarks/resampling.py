@@ -81,17 +81,14 @@ def second_results(folder: Path) -> Path:
 
 def _compare(gt: str, first: str, second: str, resamples: int) -> int:
     """One round: prints what it took, and how far its numbers are from those of `evaluate`."""
-    import numpy as np
-
     import lvdet
     from lvdet.compare.comparison import compare_pairs
-    from lvdet.limit.needs import Need
+    from lvdet.limit.needs import everything
     from lvdet.metrics.inputs import load_pair
 
     start = time.perf_counter()
-    needs = lambda gt: [Need(None, np.arange(len(gt.categories)))]  # noqa: E731
-    one = load_pair(gt, first, needs)
-    pairs = [one, load_pair(one.gt, second, needs)]
+    one = load_pair(gt, first, everything)
+    pairs = [one, load_pair(one.gt, second, everything)]
     read = time.perf_counter()
     result = compare_pairs(pairs, resamples=resamples)
     end, cpu = time.perf_counter(), time.process_time()

@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 from lvdet import _native
 from lvdet.calibrate.maps import Floats
 from lvdet.errors import InputError
-from lvdet.limit.budgets import PerClass, apply
+from lvdet.limit.budgets import PerClass
 from lvdet.limit.needs import Need
 from lvdet.metrics.inputs import Annotations, Pair, ResultSource, Watch, load_pair
 from lvdet.metrics.protocols import FIXED_PER_CLASS
-from lvdet.metrics.subsets import counted
 from lvdet.tables.categories import Categories
 from lvdet.tables.matches import Matches
 from lvdet.tables.problems import rows_of
@@ -134,9 +133,7 @@ def load_best(
         threads=threads,
         watch=watch,
     )
-    ranking = pair.results.ranking
-    among = counted(pair.gt, ranking, np.arange(len(pair.gt.categories)), exact_lvis=False)
-    keep = apply([budget], ranking, among=among, threads=threads)
+    keep = pair.kept([budget], threads=threads)
     return pair if keep is None else replace(pair, results=pair.results.where(keep))
 
 

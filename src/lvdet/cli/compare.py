@@ -47,7 +47,7 @@ def run(
         int | None, typer.Option(help="Budget of AP-Fixed and AP-Pool. Default: 10,000.")
     ] = None,
     classes_shown: Annotated[
-        int, typer.Option(metavar="N", help="Show the N classes that differ most.")
+        int, typer.Option(metavar="N", help="Show the N classes that differ most surely.")
     ] = 10,
     output: Annotated[
         list[Path] | None,

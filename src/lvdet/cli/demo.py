@@ -36,15 +36,11 @@ def run(
     from lvdet.metrics.sweep import sweep
     from lvdet.read.annotations import write_ground_truth
     from lvdet.read.detections import write_detections
+    from lvdet.read.files import make_folder
     from lvdet.report.report import build_report
     from lvdet.synth.simulate import Settings, simulate, simulate_training
 
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        from lvdet.errors import OutputError
-
-        raise OutputError(f"{folder}: cannot be made: {error.strerror}") from None
+    make_folder(folder)
     gt_path, dt_path = folder / "annotations.json", folder / "results.json"
     print(f"simulating a detector on {images:,} images of {classes:,} classes")
     settings = Settings(images, classes, dets_per_image=None, bias=1.0, class_bias=0.7, seed=seed)

@@ -12,6 +12,7 @@ import typer
 
 from lvdet.cli.json_file import write_json
 from lvdet.cli.options import Annotations, ExactLvis, Iou, Results, Threads
+from lvdet.cli.table_file import write_text
 from lvdet.cli.targets import require_target
 from lvdet.cli.terminal import print_evaluation, print_layouts, progress_bar, warn
 from lvdet.errors import InputError
@@ -154,13 +155,10 @@ def read_groups(path: Path) -> dict[str, list[int | str]]:
 
 def write_per_class(result: Evaluation, path: Path) -> None:
     """Writes the table of classes as CSV; empty cells are undefined."""
-    from lvdet.read.files import write_whole
-
     table = result.per_class
     text = io.StringIO(newline="")
     writer = csv.writer(text)
     writer.writerow(table)
     for row in zip(*(column.tolist() for column in table.values()), strict=True):
         writer.writerow("" if value != value else value for value in row)
-    with write_whole(path) as file:
-        file.write(text.getvalue().encode(errors="replace"))
+    write_text(text.getvalue(), path)

@@ -86,7 +86,8 @@ def run(
         raise InputError("--train-gt and --train-dt are needed together")
 
     from lvdet.calibrate.calibrator import Calibrator
-    from lvdet.report.paper_files import make_folder, require_drawing
+    from lvdet.read.files import make_folder
+    from lvdet.report.paper_files import require_drawing
     from lvdet.report.report import build_report
 
     if figures is not None:

@@ -19,7 +19,6 @@ def write_layouts(layouts: Sequence[Layout], path: Path) -> None:
 
 def write_text(text: str, path: Path) -> None:
     """Writes text, whole or not at all."""
-    from lvdet.read.files import write_whole
+    from lvdet.read.files import write_text as write
 
-    with write_whole(path) as file:
-        file.write(text.encode(errors="replace"))
+    write(text, path)

@@ -20,7 +20,7 @@ from lvdet.compare.result import ClassDifference, Compared, Comparison
 from lvdet.compare.verdicts import GROUPS, sentences
 from lvdet.errors import InputError
 from lvdet.limit.budgets import PerClass, describe
-from lvdet.limit.needs import Need
+from lvdet.limit.needs import everything
 from lvdet.metrics.inputs import Annotations, Pair, ResultSource, Watch, load_pair, watched
 from lvdet.metrics.protocols import PROTOCOLS, protocols
 from lvdet.metrics.scores import NAMES
@@ -70,16 +70,13 @@ def compare_detectors(
     if sum(isinstance(source, str) and source == "-" for source in detections) > 1:
         raise InputError("standard input (-) can be read only once")
 
-    def needs(gt: GroundTruth) -> list[Need]:
-        # A drawn set may lack the images of the best detections: any other may count then.
-        return [Need(None, np.arange(len(gt.categories)))]
-
+    # A drawn set may lack the images of the best detections: any other may count then.
     pairs: list[Pair] = []
     for source in detections:
         pair = load_pair(
             pairs[0].gt if pairs else gt,
             source,
-            needs,
+            everything,
             iou=iou,
             exact_lvis=exact_lvis,
             threads=threads,

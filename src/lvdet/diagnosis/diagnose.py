@@ -12,7 +12,7 @@ from lvdet.diagnosis.costs import TOTALS, Costs, work_out
 from lvdet.diagnosis.kinds import CLASSIFICATION, KINDS, MISSED, Rows, explain
 from lvdet.diagnosis.result import ALL, Diagnosis
 from lvdet.errors import InputError
-from lvdet.limit.budgets import PerClass, apply, describe
+from lvdet.limit.budgets import PerClass, describe
 from lvdet.limit.needs import Need
 from lvdet.match.match import match, to_be_found
 from lvdet.metrics.cuts import Cuts
@@ -25,7 +25,7 @@ from lvdet.metrics.protocols import (
     protocols,
 )
 from lvdet.metrics.result import Evaluation
-from lvdet.metrics.subsets import counted, select
+from lvdet.metrics.subsets import select
 from lvdet.metrics.warnings import named_cut_warnings, reading_warnings
 from lvdet.tables.categories import resolve_groups
 from lvdet.tables.ground_truth import GroundTruth
@@ -149,8 +149,7 @@ def diagnose_pair(
         partners=True,
         threads=threads,
     )
-    among = counted(gt, results.ranking, selected, exact_lvis=False)
-    keep = apply(budgets, results.ranking, among=among, threads=threads)
+    keep = pair.kept(budgets, classes=selected, threads=threads)
     kept = results.placed(matches).kept(keep)
     objects = to_be_found(gt)
     rows = explain(

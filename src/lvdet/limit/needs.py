@@ -26,6 +26,11 @@ class Need:
     classes: NDArray[np.int64]
 
 
+def everything(gt: GroundTruth) -> list[Need]:
+    """All detections of all classes: for limits of any size, and sets of images yet to be drawn."""
+    return [Need(None, np.arange(len(gt.categories)))]
+
+
 def caps_of(needs: Sequence[Need], gt: GroundTruth, *, unknown: bool) -> list[Cap]:
     """Caps that leave every detection that is needed; none where all of them are.
 

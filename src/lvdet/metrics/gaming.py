@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from lvdet.errors import InputError
 from lvdet.limit.budgets import Budget, PerClass, PerImage, describe
-from lvdet.limit.needs import Need
+from lvdet.limit.needs import everything
 from lvdet.metrics.account import Account, outcomes
 from lvdet.metrics.class_caps import ClassCap, largest_class, search_caps
 from lvdet.metrics.cuts import Cuts
@@ -204,7 +204,7 @@ def _load(
     pair = load_pair(
         gt,
         detections,
-        None if whole else lambda gt: [Need(None, np.arange(len(gt.categories)))],
+        None if whole else everything,
         iou=iou,
         exact_lvis=exact_lvis,
         threads=threads,

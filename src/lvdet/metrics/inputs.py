@@ -9,10 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
 from lvdet.errors import InputError
+from lvdet.limit.budgets import Budget, apply
 from lvdet.limit.needs import Need, caps_of
 from lvdet.match.match import IOU_KINDS, match
-from lvdet.metrics.subsets import require_known_class
+from lvdet.metrics.subsets import counted, require_known_class
 from lvdet.read.annotations import read_ground_truth
 from lvdet.read.detections import (
     may_have_masks,
@@ -73,6 +77,20 @@ class Pair:
             threads=threads,
         )
         return self.results.placed(matches)
+
+    def kept(
+        self,
+        budgets: Sequence[Budget],
+        *,
+        classes: NDArray[np.int64] | None = None,
+        threads: int | None = None,
+    ) -> NDArray[np.bool_] | None:
+        """[N] which rows of the ranking budgets leave of classes (all that the annotations have,
+        where None are given); None for all."""
+        ranking = self.results.ranking
+        selected = np.arange(len(self.gt.categories)) if classes is None else classes
+        among = counted(self.gt, ranking, selected, exact_lvis=False)
+        return apply(budgets, ranking, among=among, threads=threads)
 
     def facts(self, *, classes: int, exact_lvis: bool) -> dict[str, Any]:
         """What was evaluated, for the output; `classes` is how many of them."""

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lvdet.limit.budgets import Budget, apply, describe
+from lvdet.limit.budgets import Budget, describe
 from lvdet.metrics.average_precision import RECALLS, class_precision
 from lvdet.metrics.inputs import Pair
 from lvdet.metrics.pooled import Pools
-from lvdet.metrics.subsets import counted
 from lvdet.tables.matches import Matches
 
 Floats = NDArray[np.float64]
@@ -43,8 +42,7 @@ def precision_recall(
     """The curves of a pair, from its matches."""
     gt, ranking = pair.gt, pair.results.ranking
     every = np.arange(len(gt.categories))
-    among = counted(gt, ranking, every, exact_lvis=False)
-    keep = apply(budgets, ranking, among=among, threads=threads)
+    keep = pair.kept(budgets, threads=threads)
     points = class_precision(matches, keep, threads=threads)
     members = {"all": every} | gt.categories.groups()
     pools = Pools(matches, ranking.score, list(members.values()))

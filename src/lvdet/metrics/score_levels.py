@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lvdet.limit.budgets import Budget, apply
+from lvdet.limit.budgets import Budget
 from lvdet.metrics.inputs import Pair
-from lvdet.metrics.subsets import counted
 from lvdet.tables.problems import category_rows
 
 #: The shares of detections that lie below each of a level's quantiles.
@@ -42,12 +41,9 @@ class ScoreLevels:
 def score_levels(pair: Pair, budget: Budget, *, threads: int | None = None) -> ScoreLevels:
     """The levels of the detections that a budget leaves, verified or not."""
     gt, ranking = pair.gt, pair.results.ranking
-    every = np.arange(len(gt.categories))
-    keep = apply(
-        [budget], ranking, among=counted(gt, ranking, every, exact_lvis=False), threads=threads
-    )
+    keep = pair.kept([budget], threads=threads)
     known = category_rows(gt, ranking)
-    groups = gt.categories.groups() or {"all": every}
+    groups = gt.categories.groups() or {"all": np.arange(len(gt.categories))}
     levels = {}
     for name, classes in groups.items():
         member = np.isin(known, classes)[ranking.category]

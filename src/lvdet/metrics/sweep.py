@@ -96,14 +96,16 @@ def sweep_pair(
     pair: Pair,
     tables: Sequence[BudgetTable],
     *,
+    scores: Scores | None = None,
     exact_lvis: bool = False,
     threads: int | None = None,
 ) -> Sweep:
-    """Tables of a pair that was read for them."""
+    """Tables of a pair that was read for them; `scores` are its own, where they are there."""
     truth, results = pair.gt, pair.results
     selected = _selected(truth, tables)
     warnings = reading_warnings(truth, results, exact_lvis=exact_lvis)
-    scores = Scores(pair, exact_lvis=exact_lvis, threads=threads)
+    if scores is None:
+        scores = Scores(pair, exact_lvis=exact_lvis, threads=threads)
     cuts = Cuts.of(truth, results)
     rows = [row for table in tables for row in _rows(table, truth, scores, selected, cuts)]
     if not truth.federated and any(row.dets_per_image is not None for row in rows):

@@ -159,3 +159,17 @@ def write_whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def write_text(text: str, path: str | os.PathLike[str]) -> None:
+    """Writes text, whole or not at all."""
+    with write_whole(path) as file:
+        file.write(text.encode(errors="replace"))
+
+
+def make_folder(folder: Path) -> None:
+    """The folder, where it is not there yet."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{folder}: cannot be made: {error.strerror}") from None

@@ -14,10 +14,9 @@ from lvdet.calibrate.reliability import ReliabilityCurve, reliability_curve
 from lvdet.calibrate.samples import IOU_THRESHOLD, Samples, require_chances
 from lvdet.calibrate.trials import CrossFitted, Judge, Trained, Trial, fitted_scores
 from lvdet.errors import InputError
-from lvdet.limit.budgets import PerClass, apply
+from lvdet.limit.budgets import PerClass
 from lvdet.metrics.inputs import Pair
 from lvdet.metrics.protocols import FIXED_PER_CLASS
-from lvdet.metrics.subsets import counted
 from lvdet.read.files import Progress
 from lvdet.tables.matches import Matches
 from lvdet.tables.results import Ranking
@@ -98,11 +97,9 @@ def study_calibration(
         require_chances(ranking.score, lambda _: ranking.source)
     except InputError as error:
         raise UncalibratedError(str(error)) from None
-    every = np.arange(len(gt.categories))
-    among = counted(gt, ranking, every, exact_lvis=False)
     judged = np.zeros(len(ranking), dtype=bool)
     judged[matches.detection] = True  # what counts nowhere changes no number
-    keep = apply([PerClass(FIXED_PER_CLASS)], ranking, among=among, threads=threads)
+    keep = pair.kept([PerClass(FIXED_PER_CLASS)], threads=threads)
     if keep is not None:
         judged &= keep
     right_at = source.iou_threshold

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import plotly.graph_objects as go
 import plotly.io
 
-from lvdet.errors import LvdetError, OutputError
+from lvdet.errors import LvdetError
 from lvdet.metrics.inputs import Watch, watched
 from lvdet.metrics.table_text import Layout, latex, markdown
-from lvdet.read.files import write_whole
+from lvdet.read.files import make_folder, write_text, write_whole
 from lvdet.report.class_table import class_columns
 from lvdet.report.figures.catalogue import all_figures
 from lvdet.report.figures.style import theme
@@ -53,14 +53,6 @@ def write_paper_files(report: Report, folder: Path, watch: Watch | None = None) 
             if progress is not None:
                 progress(begin + len(names), len(figures))
     return written
-
-
-def make_folder(folder: Path) -> None:
-    """The folder, where it is not there yet."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"{folder}: cannot be made: {error.strerror}") from None
 
 
 def require_drawing() -> None:
@@ -113,8 +105,7 @@ def _write_tables(report: Report, folder: Path) -> list[Path]:
         "classes.csv": _classes(report),
     }
     for name, text in texts.items():
-        with write_whole(folder / name) as file:
-            file.write(text.encode(errors="replace"))
+        write_text(text, folder / name)
     return [folder / name for name in texts]
 
 

@@ -19,7 +19,6 @@ from lvdet.limit.budgets import Budget, PerClass, PerImage, apply
 from lvdet.metrics.account import OUTCOMES, Account, Exchanged, outcomes
 from lvdet.metrics.inputs import Pair
 from lvdet.metrics.protocols import LVIS_PER_IMAGE
-from lvdet.metrics.subsets import counted
 from lvdet.read.files import Progress
 from lvdet.tables.ground_truth import GroundTruth
 from lvdet.tables.matches import Matches
@@ -228,10 +227,9 @@ def _required(gt: GroundTruth, row: int, folder: PictureFolder) -> Path:
 def _reranked(pair: Pair, matches: Matches, cap: int, threads: int | None) -> Account:
     """What a limit a class before that an image exchanges."""
     gt, results = pair.gt, pair.results
-    among = counted(gt, results.ranking, np.arange(len(gt.categories)), exact_lvis=False)
 
     def kept(*budgets: Budget) -> NDArray[np.bool_]:
-        mask = apply(budgets, results.ranking, among=among, threads=threads)
+        mask = pair.kept(budgets, threads=threads)
         return np.ones(len(results.ranking), dtype=bool) if mask is None else mask
 
     first = kept(PerImage(LVIS_PER_IMAGE))

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
-
 from lvdet.calibrate.calibrator import Calibrator
 from lvdet.calibrate.fitting import HIERARCHICAL, Recipe
 from lvdet.calibrate.samples import (
@@ -21,13 +19,12 @@ from lvdet.compare.comparison import compare_pairs
 from lvdet.compare.names import given_names, short_names
 from lvdet.compare.result import Comparison
 from lvdet.errors import InputError
-from lvdet.limit.needs import Need
+from lvdet.limit.needs import everything
 from lvdet.metrics.inputs import Annotations, Pair, ResultSource, Watch, load_pair
-from lvdet.read.files import write_whole
+from lvdet.read.files import write_text
 from lvdet.report.calibration import CalibrationSource
 from lvdet.report.pictures import PictureFolder
 from lvdet.report.study import Study, study
-from lvdet.tables.ground_truth import GroundTruth
 from lvdet.tables.problems import category_rows
 
 #: Sets drawn for intervals: a fifth of what `compare` draws, for a page that is soon there.
@@ -80,9 +77,7 @@ class Report:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the page, whole or not at all."""
-        page = self.to_html().encode(errors="replace")
-        with write_whole(path) as file:
-            file.write(page)
+        write_text(self.to_html(), path)
 
     def save_figures(
         self, folder: str | os.PathLike[str], *, watch: Watch | None = None
@@ -132,7 +127,7 @@ def build_report(
         pair = load_pair(
             pairs[0].gt if pairs else gt,
             one,
-            None if folder is not None else _everything,
+            None if folder is not None else everything,
             iou=pairs[0].iou if pairs else iou,
             threads=threads,
             watch=watch,
@@ -203,7 +198,3 @@ def _require_one_each(
         raise InputError(
             f"{len(train[1])} results on training images for {detectors} results, expected one each"
         )
-
-
-def _everything(gt: GroundTruth) -> list[Need]:
-    return [Need(None, np.arange(len(gt.categories)))]

@@ -76,7 +76,8 @@ def study(
     """What is known of a pair whose detections were all read; as whole rows, where there is a
     folder of images to draw them on."""
     gt = pair.gt
-    cap = _class_cap(pair, threads)
+    scores = Scores(pair, threads=threads)
+    cap = _class_cap(pair, scores)
     tables = [BY_IMAGE, *([_reranked(cap)] if gt.federated else []), BY_CLASS]
     fixed = PerClass(FIXED_PER_CLASS)
     evaluation = evaluate(gt, pair.results, iou=pair.iou, threads=threads)
@@ -96,15 +97,15 @@ def study(
         reason = str(error)
     pictures = []
     if folder is not None:
-        scores = None if calibration is None else calibration.scores
+        new = None if calibration is None else calibration.scores
         with watched(watch, f"drawing {name}", "images") as progress:
             pictures = take_pictures(
-                pair, matches, scores, folder, class_cap=cap, threads=threads, progress=progress
+                pair, matches, new, folder, class_cap=cap, threads=threads, progress=progress
             )
     return Study(
         name,
         evaluation,
-        sweep_pair(pair, tables, threads=threads),
+        sweep_pair(pair, tables, scores=scores, threads=threads),
         cap,
         precision_recall(pair, matches, [fixed], threads=threads),
         score_levels(pair, old_budget(gt.federated), threads=threads),
@@ -115,13 +116,12 @@ def study(
     )
 
 
-def _class_cap(pair: Pair, threads: int | None) -> int:
+def _class_cap(pair: Pair, scores: Scores) -> int:
     """The limit a class to re-rank by: AP-Fixed's, or where no class has more detections, the one
     that raises AP-Old most."""
     largest = largest_class(pair.gt, pair.results, exact_lvis=False)
     if largest > FIXED_PER_CLASS or not pair.gt.federated:
         return FIXED_PER_CLASS
-    scores = Scores(pair, threads=threads)
     every = np.arange(len(pair.gt.categories))
     return search_caps(scores, every, LVIS_PER_IMAGE, largest).best
 

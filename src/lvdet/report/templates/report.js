@@ -76,6 +76,7 @@
 
   // ---- classes
   const classes = data.classes;
+  const nameOf = (row) => classes.name[row] || `class ${classes.id[row]}`;
   const POINTS = 101;
   const bytes = (text) => Uint8Array.from(atob(text), (sign) => sign.charCodeAt(0));
   const curves = classes.curves.map((one) => ({ mean: bytes(one.mean), at50: bytes(one.at50) }));
@@ -118,7 +119,7 @@
     const name = document.createElement("td");
     const button = document.createElement("button");
     button.type = "button";
-    button.textContent = classes.name[row] || `class ${classes.id[row]}`;
+    button.textContent = nameOf(row);
     button.addEventListener("click", () => chooseClass(row, true));
     name.append(button);
     tr.append(name);
@@ -198,7 +199,7 @@
     if (chosen !== null) rows[chosen].classList.remove("chosen");
     chosen = row;
     rows[row].classList.add("chosen");
-    chosenName.textContent = classes.name[row] || `class ${classes.id[row]}`;
+    chosenName.textContent = nameOf(row);
     const figure = data.figures["class-precision"][0];
     figure.data.forEach((trace, place) => {
       const curve = curves[Math.floor(place / 2)];
