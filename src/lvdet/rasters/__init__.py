@@ -1,0 +1,1 @@
+"""Masks as pixels, runs and polygons, in NumPy alone."""

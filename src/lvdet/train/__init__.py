@@ -1,0 +1,1 @@
+"""Training large-vocabulary detectors: data, samplers, models, losses and the loop."""

@@ -1,0 +1,65 @@
+"""The images and objects of one step, in tensors of fixed sizes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import torch
+from torch import Tensor
+
+#: Side of a mask tile in pixels.
+TILE = 112
+
+
+@dataclass(frozen=True)
+class Objects:
+    """The objects of B images, each with room for G of them.
+
+    box:   [B, G, 4] float32 x1, y1, x2, y2 in pixels of the resized image
+    label: [B, G] int64 class rows from 0; -1 where there is no object
+    tile:  [B, G, T, T] uint8, the part of an object's mask inside its frame: 1 inside the object
+    frame: [B, G, 4] float32 x0, y0, sx, sy: the point (x, y) of the image is at
+           ((x - x0) * sx, (y - y0) * sy) of the tile; outside of the tile there is no object
+    """
+
+    box: Tensor
+    label: Tensor
+    tile: Tensor
+    frame: Tensor
+
+
+@dataclass(frozen=True)
+class Batch:
+    """B resized images, each in the upper left corner of H x W pixels.
+
+    pixels: [B, 3, H, W] uint8 RGB; H and W are multiples of 32
+    size:   [B, 2] int64 height and width of each resized image
+    seed:   [B] int64, what everything that is random about the image depends on
+    objects: None where nothing is known of the images
+    """
+
+    pixels: Tensor
+    size: Tensor
+    seed: Tensor
+    objects: Objects | None = None
+
+    def to(self, device: torch.device) -> Batch:
+        """The same on a device; pinned memory is copied while the host goes on."""
+        objects = self.objects and Objects(
+            *(getattr(self.objects, f.name).to(device, non_blocking=True) for f in fields(Objects))
+        )
+        return Batch(
+            self.pixels.to(device, non_blocking=True),
+            self.size.to(device, non_blocking=True),
+            self.seed.to(device, non_blocking=True),
+            objects,
+        )
+
+    def pin_memory(self) -> Batch:
+        """The same in memory that a GPU can copy from by itself."""
+        objects = self.objects and Objects(
+            *(getattr(self.objects, f.name).pin_memory() for f in fields(Objects))
+        )
+        return Batch(
+            self.pixels.pin_memory(), self.size.pin_memory(), self.seed.pin_memory(), objects
+        )

@@ -1,0 +1,154 @@
+"""What a training run is made of. The defaults are the paper's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Data:
+    """Annotation files in LVIS or COCO format, and the folders that their file names are in.
+
+    Paths are relative to the config file's folder. Without `val` nothing is evaluated while it
+    trains.
+    """
+
+    train: str = ""
+    train_images: str = ""
+    val: str = ""
+    val_images: str = ""
+
+
+@dataclass(frozen=True)
+class Input:
+    """How images are resized and turned around.
+
+    by:       "shortest" side, or "longest", which is brought to a random one of `sizes`; of two
+              sizes with `between`, to any whole number between them
+    largest:  pixels of the longest side at most, for "shortest"
+    test_size: the size for prediction; 0: the largest of `sizes`
+    flip:     how often an image is turned from left to right
+    """
+
+    by: str = "shortest"
+    sizes: tuple[int, ...] = (640, 672, 704, 736, 768, 800)
+    between: bool = False
+    largest: int = 1333
+    test_size: int = 0
+    flip: float = 0.5
+
+
+@dataclass(frozen=True)
+class Model:
+    """The network.
+
+    kind:     "mask_rcnn" or "cascade_rcnn"
+    backbone: "resnet50", "resnet101", "resnext101_32x8d", "regnet_y_4gf", "resnet18" or "tiny"
+    weights:  "imagenet", "none", or a file of weights to begin with
+    norm:     "frozen", "batch" or "group"; "" is frozen with weights and batch without
+    anchors:  sides of the anchors of the five levels, in pixels of the resized image
+    masks:    whether there is a mask head
+    """
+
+    kind: str = "mask_rcnn"
+    backbone: str = "resnet50"
+    weights: str = "imagenet"
+    norm: str = ""
+    anchors: tuple[int, ...] = (32, 64, 128, 256, 512)
+    masks: bool = True
+
+
+@dataclass(frozen=True)
+class Classifier:
+    """The classifier of the boxes and its loss.
+
+    loss:        "softmax", "sigmoid", "equalization", "federated" or "balanced_groups"
+    objectness:  a parallel predictor of objectness ("Obj")
+    normalized:  features and weights of length 1 ("Norm")
+    temperature: of the normalised layer; 0: the paper's, 20 for softmax and balanced_groups, 50
+                 for the others
+    rarer_than:  equalization: classes in a smaller fraction of the training images are spared (λ)
+    sampled_classes: federated: |S|
+    others_ratio: balanced_groups: β
+    """
+
+    loss: str = "softmax"
+    objectness: bool = False
+    normalized: bool = False
+    temperature: float = 0.0
+    rarer_than: float = 1e-3
+    sampled_classes: int = 50
+    others_ratio: float = 16.0
+
+
+@dataclass(frozen=True)
+class Sampler:
+    """Which images are seen how often: "repeat_factor", "uniform" or "class_aware"."""
+
+    name: str = "repeat_factor"
+    threshold: float = 1e-3
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How long, and with which rates.
+
+    batch:        images a step, over all processes
+    milestones:   steps after which the rate is multiplied by `decay`
+    warmup_rate, warmup_steps: rate at the first step, and steps until the full rate; -1: the
+                  paper's, 1e-4 and 10,000 for sigmoid, 1e-3 and 1,000 for the others
+    clip:         largest norm of the gradient; 0: none
+    """
+
+    steps: int = 180_000
+    batch: int = 16
+    rate: float = 0.02
+    milestones: tuple[int, ...] = (120_000, 160_000)
+    decay: float = 0.1
+    warmup_rate: float = -1.0
+    warmup_steps: int = -1
+    momentum: float = 0.9
+    weight_decay: float = 1e-4
+    clip: float = 0.0
+
+
+@dataclass(frozen=True)
+class Retrain:
+    """Classifier retraining: where `checkpoint` is given, its weights are the beginning, the
+    classifier's are drawn anew, and nothing else is trained."""
+
+    checkpoint: str = ""
+
+
+@dataclass(frozen=True)
+class Run:
+    """The process and its files.
+
+    checkpoint_every, evaluate_every, log_every: steps; 0: only at the end (no log: never)
+    keep:    checkpoints that are kept
+    workers: processes that load images; -1: one a core, up to 8
+    precision: "bf16" or "fp32"; "": bf16 on a GPU, fp32 without one
+    """
+
+    seed: int = 0
+    workers: int = -1
+    precision: str = ""
+    channels_last: bool = True
+    log_every: int = 20
+    checkpoint_every: int = 5_000
+    evaluate_every: int = 0
+    keep: int = 2
+
+
+@dataclass(frozen=True)
+class Config:
+    """A whole run; the sections of a config file."""
+
+    data: Data = field(default_factory=Data)
+    input: Input = field(default_factory=Input)
+    model: Model = field(default_factory=Model)
+    classifier: Classifier = field(default_factory=Classifier)
+    sampler: Sampler = field(default_factory=Sampler)
+    schedule: Schedule = field(default_factory=Schedule)
+    retrain: Retrain = field(default_factory=Retrain)
+    run: Run = field(default_factory=Run)

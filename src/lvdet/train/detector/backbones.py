@@ -1,0 +1,195 @@
+"""Feature pyramids over torchvision's backbones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torchvision import models
+from torchvision.models.detection.backbone_utils import BackboneWithFPN
+from torchvision.models.regnet import BlockParams, RegNet
+from torchvision.ops import FrozenBatchNorm2d
+
+from lvdet.errors import InputError
+
+#: RegNetY-4GF as published; torchvision's own rule makes the second stage 256 wide.
+_REGNET_Y_4GF = BlockParams(
+    depths=[2, 6, 12, 2],
+    widths=[128, 192, 512, 1088],
+    group_widths=[64] * 4,
+    bottleneck_multipliers=[1.0] * 4,
+    strides=[2] * 4,
+    se_ratio=0.25,
+)
+_RESNETS = ("resnet18", "resnet50", "resnet101", "resnext101_32x8d")
+BACKBONES = (*_RESNETS, "regnet_y_4gf", "tiny")
+NORMS = ("frozen", "batch", "group")
+
+NormLayer = Callable[[int], nn.Module]
+
+
+def build_backbone(name: str, norm: str, weights: str, channels: int) -> BackboneWithFPN:
+    """A pyramid of five levels, of 1/4 to 1/64 of the image's size, `channels` wide.
+
+    weights: "none", "imagenet", or a .pth file of the backbone's weights. With weights, the stem
+        and the first stage are not trained, as in Detectron2.
+    """
+    layer: NormLayer = {
+        "frozen": FrozenBatchNorm2d,
+        "batch": nn.BatchNorm2d,
+        "group": partial(_group_norm),
+    }[norm]
+    body, stages, widths = _body(name, layer)
+    if weights != "none":
+        _load(body, name, weights)
+        for stage in ("conv1", "bn1", "stem", stages[0]):
+            _without_gradients(body, stage)
+    if norm == "frozen":
+        fold_frozen_norms(body)
+    names = {stage: str(level) for level, stage in enumerate(stages)}
+    return BackboneWithFPN(body, names, widths, channels)
+
+
+def _body(name: str, layer: NormLayer) -> tuple[nn.Module, list[str], list[int]]:
+    """The network without a classifier, its four stages, and how wide they are."""
+    if name in _RESNETS:
+        body = getattr(models, name)(weights=None, norm_layer=layer)
+        widest = body.fc.in_features
+        return body, [f"layer{k}" for k in range(1, 5)], [widest >> k for k in (3, 2, 1, 0)]
+    if name == "regnet_y_4gf":
+        net = RegNet(_REGNET_Y_4GF, norm_layer=layer)
+        blocks = nn.Sequential()
+        blocks.add_module("stem", net.stem)
+        for stage, part in net.trunk_output.named_children():
+            blocks.add_module(stage, part)
+        return blocks, [f"block{k}" for k in range(1, 5)], list(_REGNET_Y_4GF.widths)
+    return _tiny(layer), [f"layer{k}" for k in range(1, 5)], [32, 64, 96, 128]
+
+
+def _tiny(layer: NormLayer) -> nn.Module:
+    """Two convolutions a stage: for tests and first tries."""
+    body = nn.Sequential()
+    body.add_module("conv1", _convolution(3, 16, 2, layer))
+    before = 16
+    for number, width in enumerate((32, 64, 96, 128), start=1):
+        body.add_module(
+            f"layer{number}",
+            nn.Sequential(
+                _convolution(before, width, 2, layer), _convolution(width, width, 1, layer)
+            ),
+        )
+        before = width
+    return body
+
+
+def _convolution(before: int, width: int, stride: int, layer: NormLayer) -> nn.Module:
+    conv = nn.Conv2d(before, width, 3, stride, 1, bias=False)
+    nn.init.kaiming_normal_(conv.weight, mode="fan_out", nonlinearity="relu")
+    return nn.Sequential(conv, layer(width), nn.ReLU(inplace=True))
+
+
+def _group_norm(width: int) -> nn.Module:
+    return nn.GroupNorm(min(32, width // 4), width)
+
+
+def _load(body: nn.Module, name: str, weights: str) -> None:
+    """ImageNet's weights, or those of a file."""
+    if weights == "imagenet":
+        state = _imagenet(name)
+    else:
+        try:
+            state = torch.load(Path(weights), map_location="cpu", weights_only=True)
+        except Exception as error:
+            text = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise InputError(f"{weights}: no weights of a backbone: {text}") from None
+    expected = body.state_dict()
+    missing = [key for key in expected if key not in state and not key.startswith("fc.")]
+    missing = [key for key in missing if not key.endswith("num_batches_tracked")]
+    if missing:
+        raise InputError(
+            f"{weights}: has no {missing[0]} (nor {len(missing) - 1} others), expected weights of "
+            f"torchvision's {name}"
+        )
+    other = [key for key in expected if key in state and expected[key].shape != state[key].shape]
+    if other and not other[0].startswith("fc."):
+        raise InputError(
+            f"{weights}: {other[0]} has shape {tuple(state[other[0]].shape)}, expected "
+            f"{tuple(expected[other[0]].shape)}"
+        )
+    body.load_state_dict({k: v for k, v in state.items() if not k.startswith("fc.")}, strict=False)
+
+
+def _imagenet(name: str) -> dict[str, Any]:
+    if name not in _RESNETS:
+        raise InputError(
+            f'there are no ImageNet weights for the backbone {name}; set model.weights to "none" '
+            "or to a .pth file of its weights"
+        )
+    weights = models.get_model_weights(name)["IMAGENET1K_V1"]
+    try:
+        return dict(weights.get_state_dict(progress=False, check_hash=True))
+    except Exception as error:  # whatever a network can do
+        file = weights.url.rsplit("/", 1)[-1]
+        folder = Path(torch.hub.get_dir()) / "checkpoints"
+        raise InputError(
+            f"the ImageNet weights of {name} cannot be downloaded ({type(error).__name__}: "
+            f'{error}); put {file} into {folder}, or set model.weights to its path or to "none"'
+        ) from None
+
+
+def _without_gradients(body: nn.Module, stage: str) -> None:
+    part = getattr(body, stage, None)
+    if part is not None:
+        part.requires_grad_(False)
+
+
+class FoldedConv2d(nn.Conv2d):
+    """A convolution and the frozen batch normalisation after it as one.
+
+    scale, shift: [out] of the normalisation. The weights are still those before it, so that they
+    train as if it came after: only the passes over the features are saved.
+    """
+
+    scale: Tensor
+    shift: Tensor
+
+    def __init__(self, conv: nn.Conv2d, norm: FrozenBatchNorm2d) -> None:
+        super().__init__(
+            conv.in_channels,
+            conv.out_channels,
+            conv.kernel_size,  # type: ignore[arg-type]
+            conv.stride,  # type: ignore[arg-type]
+            conv.padding,  # type: ignore[arg-type]
+            conv.dilation,  # type: ignore[arg-type]
+            conv.groups,
+            bias=False,
+            device="meta",
+        )
+        self.weight = conv.weight
+        scale = norm.weight * (norm.running_var + norm.eps).rsqrt()
+        self.register_buffer("scale", scale)
+        self.register_buffer("shift", norm.bias - norm.running_mean * scale)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The normalised features."""
+        weight = self.weight * self.scale[:, None, None, None]
+        return functional.conv2d(
+            x, weight, self.shift, self.stride, self.padding, self.dilation, self.groups
+        )
+
+
+def fold_frozen_norms(module: nn.Module) -> None:
+    """Replaces every convolution that a frozen normalisation follows."""
+    before: tuple[str, nn.Module] | None = None
+    for name, child in list(module.named_children()):
+        if isinstance(child, FrozenBatchNorm2d) and before and isinstance(before[1], nn.Conv2d):
+            setattr(module, before[0], FoldedConv2d(before[1], child))
+            setattr(module, name, nn.Identity())
+        else:
+            fold_frozen_norms(child)
+        before = name, child
