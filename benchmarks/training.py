@@ -266,6 +266,7 @@ def compare(theirs: nn.Module, ours: nn.Module, batches: list[Any], options: Any
     """Rounds of steps in turns; medians of images a second, and the memory each needs."""
     device = batches[0][0].pixels.device
     cuda = device.type == "cuda"
+    torch.set_float32_matmul_precision("high")
     steps = {
         "torchvision": stepper(theirs, lambda m, b: m(b[1], b[2]), fused=False),
         "lvdet": stepper(ours, lambda m, b: m(b[0]), fused=cuda),

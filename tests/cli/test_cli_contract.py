@@ -24,6 +24,9 @@ VERBS = [
     "convert",
     "demo",
     "calibrate",
+    "train",
+    "predict",
+    "synth",
 ]
 #: The commands of `lvdet calibrate`.
 CALIBRATE = ["fit", "apply", "compare", "measure"]
@@ -97,6 +100,10 @@ def test_as_a_module() -> None:
         (["convert", "dt.json", "more.json", "-o", "out.json"], "more.json"),
         (["convert", "dt.json", "-o", "out.json", "--top-k-per-class", "x"], "--top-k-per-class"),
         (["demo", "--images", "x"], "--images"),
+        (["train"], "CONFIG.toml"),
+        (["train", "config.toml", "--frobnicate"], "--frobnicate"),
+        (["predict", "run", "images", "--frobnicate"], "--frobnicate"),
+        (["synth", "folder", "--frobnicate"], "--frobnicate"),
         (["calibrate", "frobnicate"], "frobnicate"),
         (["calibrate", "fit"], "GT"),
         (["calibrate", "fit", "gt.json"], "DT"),
@@ -151,6 +158,8 @@ def imported(*arguments: str | Path) -> set[str]:
         ["sweep", "--help"],
         ["calibrate"],
         ["calibrate", "compare", "--help"],
+        ["train", "--help"],
+        ["predict", "--help"],
     ],
 )
 def test_help_is_light(arguments: list[str]) -> None:

@@ -10,7 +10,7 @@ import pytest
 from pycocotools import mask as coco_mask
 
 from lvdet.errors import InputError
-from lvdet.synth import simulate
+from lvdet.synth.simulate import simulate
 from lvdet.tables.detections import Detections
 from lvdet.tables.ground_truth import GroundTruth, ImageLists
 

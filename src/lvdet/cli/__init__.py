@@ -1,67 +1,25 @@
-"""The command line: one file a verb. A verb parses, makes one library call and prints."""
+"""The command line: one file a verb. A verb parses, makes one library call and prints.
+
+The verbs in `BARE` run where there is nothing but PyTorch, straight from the source tree: argparse
+reads their arguments. typer has all others.
+"""
 
 from __future__ import annotations
 
 import io
-import os
 import sys
-from typing import Annotated, Any, NoReturn
+from collections.abc import Sequence
+from importlib import import_module
+from typing import NoReturn
 
-import typer
-
-from lvdet.cli import (
-    audit,
-    calibrate,
-    check,
-    compare,
-    convert,
-    demo,
-    evaluate,
-    report,
-    rerank,
-    sweep,
-)
 from lvdet.errors import InputError, LvdetError
 
-# No verb does linear algebra worth a second thread, and BLAS threads spin while they wait.
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-
-app = typer.Typer(
-    name="lvdet",
-    help="Evaluate and calibrate large-vocabulary object detectors: AP-Old, AP-Fixed and AP-Pool, "
-    "exact and fast.",
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-app.command("evaluate", epilog=evaluate.EXAMPLES)(evaluate.run)
-app.command("sweep", epilog=sweep.EXAMPLES)(sweep.run)
-app.command("audit", epilog=audit.EXAMPLES)(audit.run)
-app.command("rerank", epilog=rerank.EXAMPLES)(rerank.run)
-app.command("compare", epilog=compare.EXAMPLES)(compare.run)
-app.command("report", epilog=report.EXAMPLES)(report.run)
-app.add_typer(calibrate.app, name="calibrate")
-app.command("check", epilog=check.EXAMPLES)(check.run)
-app.command("convert", epilog=convert.EXAMPLES)(convert.run)
-app.command("demo", epilog=demo.EXAMPLES)(demo.run)
-
-
-#: What typer raises for a command line that makes no sense; it has no public name there.
-_UsageError: type[Any] = typer.BadParameter.__mro__[2]
-
-
-@app.callback(invoke_without_command=True)
-def _top(
-    context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
-) -> None:
-    if version:
-        from lvdet import __version__
-
-        print(__version__)
-    elif context.invoked_subcommand is None:
-        print(context.get_help())
+#: Verbs that need neither typer nor the compiled core, and what they do.
+BARE = {
+    "train": "Train a large-vocabulary detector from a config file, or go on with a run.",
+    "predict": "Run a trained detector over images, with the best K detections of each class.",
+    "synth": "Make a long-tail set of images with exact masks, in the format of LVIS.",
+}
 
 
 def main() -> None:
@@ -70,18 +28,42 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # for terminals and names that are not UTF-8
     try:
-        code = app(standalone_mode=False)
-    except _UsageError as error:
-        _fail(f"{error.format_message()} (see --help)", 2)
+        code = _run(sys.argv[1:])
     except InputError as error:
         _fail(str(error), 2)
     except (LvdetError, OSError) as error:
         _fail(str(error), 1)
     except MemoryError:
         _fail("there is not enough memory", 1)
-    except (KeyboardInterrupt, typer.Abort):
+    except KeyboardInterrupt:
         _fail("interrupted", 130)
-    sys.exit(code if isinstance(code, int) else 0)
+    sys.exit(code)
+
+
+def _run(arguments: Sequence[str]) -> int:
+    try:
+        if arguments and arguments[0] in BARE:
+            import_module(f"lvdet.cli.{arguments[0]}").run(list(arguments[1:]))
+            return 0
+        from lvdet.cli.app import run
+
+        return run(arguments)
+    except ModuleNotFoundError as error:
+        if error.name is None or (error.name.startswith("lvdet") and error.name != "lvdet._native"):
+            raise
+        raise LvdetError(_missing(error.name)) from None
+
+
+def _missing(module: str) -> str:
+    """What to say where a package is not installed."""
+    package = module.partition(".")[0]
+    if package in ("torch", "torchvision", "PIL"):
+        return f"{package} is not installed: pip install torch torchvision pillow"
+    what = "lvdet's compiled core" if package == "lvdet" else package
+    return (
+        f"{what} is not installed: on this machine only {', '.join(BARE)} work; "
+        "pip install . in lvdet's folder for the rest"
+    )
 
 
 def _fail(text: str, code: int) -> NoReturn:

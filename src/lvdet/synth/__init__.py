@@ -1,7 +1,1 @@
-"""Made-up data with known properties: the simulated long-tail detector."""
-
-from __future__ import annotations
-
-from lvdet.synth.simulate import simulate
-
-__all__ = ["simulate"]
+"""Made-up data with known properties: a simulated long-tail detector, and a set of images."""

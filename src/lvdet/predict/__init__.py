@@ -1,0 +1,1 @@
+"""Detections of a trained model: the best of each class over a whole set of images."""

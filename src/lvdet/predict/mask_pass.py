@@ -1,0 +1,145 @@
+"""The second pass: masks of the boxes that the first has found, and of no others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from lvdet.predict.batches import Image, Portions, unfinished
+from lvdet.predict.box_file import NONE, BoxFile, Rows
+from lvdet.predict.paste import paste
+from lvdet.predict.settings import Settings
+from lvdet.predict.sinks import Sink, open_sink
+from lvdet.read.files import Progress
+from lvdet.train.config import Input
+from lvdet.train.data.prediction import PredictionBatch, prediction_batches
+
+#: Boxes whose masks are computed at a time.
+ROIS = 512
+
+Segmentation = dict[str, Any]
+
+
+def find_masks(
+    detector: Any,
+    images: Sequence[Image],
+    sources: Sequence[Path],
+    targets: Sequence[Path],
+    *,
+    size: Input,
+    category_ids: Sequence[int],
+    settings: Settings,
+    portions: Portions,
+    device: torch.device,
+    progress: Progress | None = None,
+) -> None:
+    """Writes the detections of each source again, with masks, to its target.
+
+    Boxes, scores and order are those of the sources, so nothing is ranked a second time. A box
+    that several sources have gets its mask once. Targets that are there already are complete.
+    """
+    with ExitStack() as stack:
+        pairs: list[tuple[BoxFile, Sink]] = []
+        for source, target in zip(sources, targets, strict=True):
+            if not target.exists():
+                boxes = stack.enter_context(closing(BoxFile(source, category_ids)))
+                sink = open_sink(
+                    target,
+                    per_class=settings.per_class,
+                    box_format="xywh",
+                    category_ids=category_ids,
+                )
+                pairs.append((boxes, stack.enter_context(sink)))
+        some = {image_id for image_id, _ in images if any(image_id in boxes for boxes, _ in pairs)}
+        left = {
+            image_id
+            for image_id in some
+            if any(image_id in boxes and image_id not in sink for boxes, sink in pairs)
+        }
+        done = len(some) - len(left)
+        todo = unfinished(images, settings.batch, left)
+
+        def detect(part: PredictionBatch) -> list[tuple[int, list[Rows], Any]]:
+            rows = [
+                [boxes[image_id] if image_id in left else NONE for boxes, _ in pairs]
+                for image_id in part.ids
+            ]
+            masks = masks_of(detector, part, rows, device)
+            return list(zip(part.ids, rows, masks, strict=True))
+
+        for given in prediction_batches(todo, size, settings.batch, settings.processes):
+            for found in portions.of(given, detect):
+                for image_id, rows, masks in found:
+                    for (_, sink), some_rows, of_rows in zip(pairs, rows, masks, strict=True):
+                        if len(some_rows) and image_id not in sink:
+                            sink.add(
+                                image_id,
+                                some_rows.box,
+                                some_rows.score,
+                                some_rows.label,
+                                of_rows,
+                            )
+                    done += image_id in left
+                if progress is not None:
+                    progress(done, len(some))
+
+
+def masks_of(
+    detector: Any,
+    part: PredictionBatch,
+    rows: Sequence[Sequence[Rows]],
+    device: torch.device,
+) -> list[list[list[Segmentation]]]:
+    """For each image and each of its lists of detections their masks, as COCO run lengths.
+
+    rows: for each image one or more lists
+    """
+    shared = [_distinct(of_image) for of_image in rows]
+    corners = np.concatenate([one.corners for one, _ in shared])
+    label = np.concatenate([one.label for one, _ in shared])
+    number = [len(one) for one, _ in shared]
+    with torch.inference_mode():
+        image = torch.from_numpy(np.repeat(np.arange(len(rows)), number)).to(device)
+        box = torch.from_numpy(corners).to(device)
+        labels = torch.from_numpy(label).to(device)
+        texts: list[str] = []
+        if len(label):
+            batch = part.batch.to(device)
+            features = detector.features(batch)
+            original = part.original_size.to(device)
+            scale = (batch.size.double() / original.double()).flip(1).repeat(1, 2)
+            for begin in range(0, len(label), ROIS):
+                of = slice(begin, begin + ROIS)
+                resized = (box[of] * scale[image[of]]).float()
+                chance = detector.masks(features, batch, image[of], resized, labels[of])
+                texts += paste(chance.float(), box[of], original[image[of]])
+    masks = []
+    begin = 0
+    for (height, width), count, (_, places) in zip(
+        part.original_size.tolist(), number, shared, strict=True
+    ):
+        of_image = [
+            {"size": [height, width], "counts": text} for text in texts[begin : begin + count]
+        ]
+        masks.append([[of_image[place] for place in of_list.tolist()] for of_list in places])
+        begin += count
+    return masks
+
+
+def _distinct(lists: Sequence[Rows]) -> tuple[Rows, list[NDArray[np.int64]]]:
+    """The different detections of several lists, and where those of each list are among them."""
+    if len(lists) == 1:
+        return lists[0], [np.arange(len(lists[0]))]
+    table = np.concatenate(
+        [np.concatenate([one.box, one.score[:, None], one.label[:, None]], axis=1) for one in lists]
+    )
+    rows, places = np.unique(table, axis=0, return_inverse=True)
+    cuts = np.cumsum([len(one) for one in lists])[:-1]
+    distinct = Rows(rows[:, :4], rows[:, 4], rows[:, 5].astype(np.int64))
+    return distinct, np.split(places.reshape(-1), cuts)

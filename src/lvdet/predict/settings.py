@@ -1,0 +1,96 @@
+"""What is predicted, and what came of it."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lvdet.errors import InputError
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a set of images is predicted.
+
+    per_class: detections of each class over the whole set, the best
+    score:     what a score has to exceed (the paper's authors: 1e-7 for the best of each class)
+    nms:       IoU above which the better of two boxes of a class suppresses the other; of several
+               each has an outcome of its own
+    masks:     whether masks are made where the model makes any
+    batch:     images at a time, fewer where a GPU's memory is too small for them
+    workers:   processes that load images; -1: one a core, up to 8
+    overwrite: replace files that are there already, once the new ones are complete
+    """
+
+    per_class: int = 10_000
+    score: float = 1e-4
+    nms: tuple[float, ...] = (0.5,)
+    masks: bool = True
+    batch: int = 8
+    workers: int = -1
+    overwrite: bool = False
+
+    def __post_init__(self) -> None:
+        if self.per_class < 1:
+            raise InputError(f"per class is {self.per_class}, expected 1 or more")
+        if not math.isfinite(self.score):
+            raise InputError(f"the score is {self.score}, expected a finite number")
+        if self.batch < 1:
+            raise InputError(f"the batch is {self.batch}, expected 1 image or more")
+        if self.workers < -1:
+            raise InputError(f"workers are {self.workers}, expected 0 or more, or -1")
+        if not self.nms or not all(0 <= threshold <= 1 for threshold in self.nms):
+            raise InputError(f"nms is {_listed(self.nms)}, expected thresholds from 0 to 1")
+        if len(set(self.nms)) != len(self.nms):
+            raise InputError(f"nms is {_listed(self.nms)}, expected different thresholds")
+
+    @property
+    def processes(self) -> int:
+        """How many processes load images."""
+        return min(8, os.cpu_count() or 1) if self.workers < 0 else self.workers
+
+    def targets(self, out: Path) -> list[Path]:
+        """The file of each threshold: `out`, or of several out.nms0.3.json and so on."""
+        if len(self.nms) == 1:
+            return [out]
+        return [out.with_name(f"{out.stem}.nms{nms:g}{out.suffix}") for nms in self.nms]
+
+
+@dataclass(frozen=True)
+class Written:
+    """A file of detections.
+
+    classes, full_classes: classes with any detections, and with as many as were wanted
+    """
+
+    path: Path
+    nms: float
+    detections: int
+    classes: int
+    full_classes: int
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What came of a prediction. batch: images at a time in the end."""
+
+    images: int
+    masks: bool
+    batch: int
+    seconds: float
+    files: list[Written]
+    notes: list[str] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        content = asdict(self)
+        for written in content["files"]:
+            written["path"] = str(written["path"])
+        return content
+
+
+def _listed(values: tuple[float, ...]) -> str:
+    return ", ".join(f"{value:g}" for value in values) or "empty"

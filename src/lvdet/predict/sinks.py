@@ -1,0 +1,121 @@
+"""Where detections go: the compiled sink, or the plain one where there is no compiled core."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, KeysView, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from lvdet.errors import InputError
+
+
+class Sink(Protocol):
+    """What `TopKWriter` and `PlainTopKWriter` have in common."""
+
+    def add(
+        self, image_id: Any, boxes: Any, scores: Any, labels: Any, masks: Any = None
+    ) -> None: ...
+
+    @property
+    def thresholds(self) -> Mapping[int, float]: ...
+
+    @property
+    def images(self) -> KeysView[int]: ...
+
+    def __contains__(self, image_id: Any) -> bool: ...
+
+    def close(self) -> None: ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+
+def compiled() -> bool:
+    """Whether lvdet's compiled core is installed."""
+    try:
+        import lvdet._native  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def require_format(path: Path) -> None:
+    """Refuses a file that cannot be written on this machine."""
+    if compiled():
+        from lvdet.read.detections import require_ending
+
+        require_ending(path)
+        return
+    from lvdet.sink.plain_writer import ENDINGS
+
+    if path.suffix.lower() not in ENDINGS:
+        raise InputError(
+            f"{path}: unknown ending {path.suffix!r}, expected one of {', '.join(ENDINGS)} where "
+            "lvdet's compiled core is missing"
+        )
+
+
+def open_sink(path: Path, *, per_class: int, box_format: str, category_ids: Sequence[int]) -> Sink:
+    """A sink of class rows that replaces what is there, or goes on with a journal."""
+    kind: Callable[..., Sink]
+    if compiled():
+        from lvdet.sink.top_k_writer import TopKWriter as kind  # noqa: N813
+    else:
+        from lvdet.sink.plain_writer import PlainTopKWriter as kind  # noqa: N813
+    return kind(
+        path,
+        per_class=per_class,
+        box_format=box_format,
+        category_ids=category_ids,
+        overwrite=True,
+    )
+
+
+def class_counts(path: Path) -> Counter[int]:
+    """How many detections of each category id a file has."""
+    counts: Counter[int] = Counter()
+    if not compiled():
+        for record in plain_records(path):
+            counts[record["category_id"]] += 1
+        return counts
+    import numpy as np
+
+    from lvdet.read.stream import detection_tables
+
+    for table in detection_tables(path, masks=False):
+        found = np.bincount(table.category, minlength=len(table.category_ids))
+        counts.update(dict(zip(table.category_ids.tolist(), found.tolist(), strict=True)))
+    return +counts
+
+
+def records_of_image(path: Path, image_id: int) -> list[dict[str, Any]]:
+    """The detections of an image, as COCO has them."""
+    if not compiled():
+        return [record for record in plain_records(path) if record["image_id"] == image_id]
+    from lvdet.read.detections_json import json_rows
+    from lvdet.read.stream import detection_tables
+
+    found: list[dict[str, Any]] = []
+    for table in detection_tables(path):
+        rows = table[table.image_ids[table.image] == image_id]
+        text = json_rows(rows, 0, len(rows), separator="\n")
+        found += [json.loads(line) for line in text.splitlines()]
+    return found
+
+
+def plain_records(path: Path) -> Iterator[dict[str, Any]]:
+    """The records of a file that `PlainTopKWriter` has written, one a line."""
+    with open(path, "rb") as file:
+        for line in file:
+            text = line.strip().lstrip(b"[").rstrip(b",")
+            if text and text != b"]":
+                yield json.loads(text[:-1] if text.endswith(b"}]") else text)

@@ -1,0 +1,141 @@
+"""Where a prediction keeps what is finished until all is, so that a killed one goes on.
+
+A folder beside the outcome, OUT.work:
+
+    settings.json        what the prediction was begun with
+    boxes-0.jsonl        the outcome of the first pass for each NMS threshold, or its journal
+    outcome-0.json       the final files, or their journals
+    complete             all final files are here or in their places
+    lock                 locked while a process predicts
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+
+from lvdet.errors import InputError, OutputError
+from lvdet.read.files import make_folder, write_text
+
+_SETTINGS, _COMPLETE, _LOCK = "settings.json", "complete", "lock"
+#: Settings that are checksums, and what differs where they do.
+_CHECKSUMS = {"weights": "another checkpoint", "images": "other images"}
+
+
+class OtherSettingsError(InputError):
+    """The folder is of a prediction with other settings."""
+
+
+class WorkFolder:
+    """The folder of one prediction, locked while it is open.
+
+    targets: where the outcomes go, in the end all at once
+    settings: what has to be the same for going on
+    """
+
+    def __init__(
+        self, out: Path, targets: list[Path], settings: dict[str, Any], *, overwrite: bool
+    ) -> None:
+        real = Path(os.path.realpath(out))
+        self.path = real.with_name(real.name + ".work")
+        self._targets = [Path(os.path.realpath(target)) for target in targets]
+        if not self.complete:
+            self._require_free(overwrite)
+        make_folder(self.path)
+        self._lock = _locked(self.path)
+        try:
+            if (self.path / _SETTINGS).exists():
+                self._require_same(settings)
+            elif not self.complete:
+                write_text(json.dumps(settings) + "\n", self.path / _SETTINGS)
+        except BaseException:
+            self._lock.close()
+            raise
+
+    @property
+    def complete(self) -> bool:
+        """An earlier process has made all the outcomes."""
+        return (self.path / _COMPLETE).exists()
+
+    def boxes(self, number: int) -> Path:
+        """The outcome of the first pass for a threshold."""
+        return self.path / f"boxes-{number}.jsonl"
+
+    def outcome(self, number: int) -> Path:
+        """The final file for a threshold, before it is moved to its place."""
+        return self.path / f"outcome-{number}{self._targets[number].suffix.lower()}"
+
+    def finish(self) -> None:
+        """Moves the outcomes to their places; nothing of the folder is left."""
+        try:
+            (self.path / _COMPLETE).touch()
+            for number, target in enumerate(self._targets):
+                with suppress(FileNotFoundError):  # moved by a process that was killed then
+                    os.replace(self.outcome(number), target)
+            for path in self.path.iterdir():
+                if path.is_dir():
+                    shutil.rmtree(path)
+                elif path.name != _COMPLETE:
+                    path.unlink()
+            (self.path / _COMPLETE).unlink()
+            self.path.rmdir()
+        except OSError as error:
+            raise OutputError(f"{self.path}: {error.strerror or error}") from None
+
+    def __enter__(self) -> WorkFolder:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._lock.close()
+
+    def _require_free(self, overwrite: bool) -> None:
+        for target in self._targets:
+            if target.exists() and not target.is_file():
+                raise InputError(f"{target}: is no file, and cannot be replaced by one")
+            if target.exists() and not overwrite:
+                with suppress(OSError):
+                    self.path.rmdir()  # empty: of a process that was killed at the very end
+                raise InputError(f"{target}: is there already; --overwrite replaces it")
+
+    def _require_same(self, wanted: dict[str, Any]) -> None:
+        """Refuses settings other than those that the prediction was begun with."""
+        try:
+            found = json.loads((self.path / _SETTINGS).read_bytes())
+        except ValueError:
+            found = None
+        if not isinstance(found, dict):
+            raise InputError(f"{self.path / _SETTINGS}: is damaged; remove the folder")
+        wanted = json.loads(json.dumps(wanted))
+        for name in {**found, **wanted}:
+            before, now = found.get(name), wanted.get(name)
+            if before != now:
+                how = _CHECKSUMS.get(name, f"{name} {before}, which is now {now}")
+                raise OtherSettingsError(
+                    f"{self.path}: was begun with {how}; go on as it was begun, or remove the "
+                    "folder to begin anew"
+                )
+
+
+def _locked(folder: Path) -> IO[bytes]:
+    """The folder's lock, held."""
+    try:
+        file = open(folder / _LOCK, "ab")  # noqa: SIM115
+    except OSError as error:
+        raise OutputError(f"{folder}: cannot be written: {error.strerror}") from None
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        raise InputError(f"{folder}: another process is predicting here") from None
+    return file

@@ -1,0 +1,73 @@
+"""Work in several processes, results in order, and no trace of them after an interrupt."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from multiprocessing.connection import wait
+from typing import TypeVar
+
+from lvdet.errors import OutputError
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+
+def in_order(
+    work: Callable[[Task], Result], tasks: Sequence[Task], workers: int
+) -> Generator[Result]:
+    """work(task) for each task, in order, computed by so many processes; 1 is this one.
+
+    Close it to end the processes early. What `work` raises is raised here.
+    """
+    if workers == 1 or len(tasks) < 2:
+        yield from map(work, tasks)
+        return
+    pool = ProcessPoolExecutor(
+        min(workers, len(tasks)), multiprocessing.get_context("spawn"), initializer=_settle
+    )
+    try:
+        with _deaf_children():
+            futures = [pool.submit(work, task) for task in tasks]
+        futures.reverse()
+        while futures:
+            yield futures.pop().result()  # let go of, so that results do not pile up
+    except BrokenProcessPool:
+        raise OutputError(
+            "a worker process was ended from outside (is memory short?); use fewer workers"
+        ) from None
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _deaf_children() -> Iterator[None]:
+    """Processes started meanwhile do not hear Ctrl-C: this one tells them when to end."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _settle() -> None:
+    """In a worker: ignore Ctrl-C, and end when the process that started it is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        sentinel = parent.sentinel
+
+        def watch() -> None:
+            wait([sentinel])
+            os._exit(1)
+
+        threading.Thread(target=watch, daemon=True).start()

@@ -1,0 +1,162 @@
+"""The processes that train together, one a GPU, as torchrun starts them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.parallel import DistributedDataParallel
+
+from lvdet.errors import InputError, LvdetError
+
+#: How long the others wait while one evaluates.
+PATIENCE = timedelta(days=1)
+
+
+def mean_over_processes(count: Tensor) -> Tensor:
+    """The mean of a tensor over all processes; the tensor itself where there is one.
+
+    Gradients of the processes are averaged. So a loss whose parts are divided by the mean count
+    has the gradient that one process with all images would have.
+    """
+    if not (dist.is_available() and dist.is_initialized()) or dist.get_world_size() == 1:
+        return count
+    with torch.no_grad():
+        mean = count.detach().clone()
+        dist.all_reduce(mean)
+        return mean / dist.get_world_size()
+
+
+@dataclass
+class Process:
+    """One of the processes of a run.
+
+    rank, world: its number, and how many there are
+    device:      what it trains on
+    control:     a group of all processes for words between their hosts
+    """
+
+    rank: int
+    world: int
+    device: torch.device
+    control: Any = None
+    _pending: tuple[Any, Tensor] | None = None
+
+    @property
+    def first(self) -> bool:
+        """Whether it is the one that writes."""
+        return self.rank == 0
+
+    def agreed(self, signal: int) -> int:
+        """The largest number that any process said in the call before; of one process, what it
+        says now. All get the same answer, and none waits for it: it comes a step later."""
+        if self.world == 1:
+            return signal
+        answer = 0
+        if self._pending is not None:
+            work, told = self._pending
+            work.wait()
+            answer = int(told)
+        told = torch.tensor(signal)
+        self._pending = dist.all_reduce(told, dist.ReduceOp.MAX, self.control, async_op=True), told
+        return answer
+
+    def largest(self, number: int) -> int:
+        """The largest number that any process says; waits for all of them."""
+        if self.world == 1:
+            return number
+        told = torch.tensor(number)
+        dist.all_reduce(told, dist.ReduceOp.MAX, self.control)
+        return int(told)
+
+    def wait_for_all(self) -> None:
+        """Until every process has come here."""
+        if self.world > 1:
+            dist.barrier(self.control)
+
+
+@contextmanager
+def joined(device: str | None = None) -> Iterator[Process]:
+    """This process among those that torchrun started (RANK, WORLD_SIZE and LOCAL_RANK in the
+    environment), or alone.
+
+    device: "cuda" or "cpu"; None: a GPU where there is one.
+    """
+    if device == "cuda" and not torch.cuda.is_available():
+        raise InputError("--device cuda: this machine has no GPU that PyTorch can use")
+    kind = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    rank, world, local = (_number(name) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"))
+    place = torch.device("cpu")
+    if kind == "cuda":
+        if local >= torch.cuda.device_count():
+            raise InputError(
+                f"process {local} of this machine has no GPU: there are "
+                f"{torch.cuda.device_count()}; start as many processes"
+            )
+        place = torch.device("cuda", local)
+        torch.cuda.set_device(place)
+    if world <= 1:
+        yield Process(0, 1, place)
+        return
+    try:
+        dist.init_process_group("nccl" if kind == "cuda" else "gloo")
+        control = dist.new_group(backend="gloo", timeout=PATIENCE)
+        process = Process(rank, world, place, control)
+        yield process
+        process.agreed(0)
+        process.wait_for_all()
+    except RuntimeError as error:  # DistBackendError is one
+        if isinstance(error, dist.DistError) or "gloo" in str(error):
+            first = str(error).strip().splitlines()[0]
+            raise LvdetError(
+                f"process {rank} lost the others, whose own message says why ({first[:120]})"
+            ) from None
+        raise
+    finally:
+        with suppress(Exception):
+            dist.destroy_process_group()
+
+
+def _number(name: str) -> int:
+    text = os.environ.get(name, "1" if name == "WORLD_SIZE" else "0")
+    if not text.isdecimal():
+        raise InputError(f"the environment variable {name} is {text!r}, expected a number")
+    return int(text)
+
+
+def parallel(model: nn.Module, process: Process) -> nn.Module:
+    """The model, whose gradients are averaged over the processes.
+
+    Every parameter that is trained takes part in each step, with fixed-size samples also where
+    an image has no object: none is looked for that does not.
+    """
+    if process.world == 1:
+        return model
+    return DistributedDataParallel(
+        model,
+        device_ids=[process.device] if process.device.type == "cuda" else None,
+        broadcast_buffers=process.device.type == "cpu" and has_statistics(model),
+        gradient_as_bucket_view=True,
+    )
+
+
+def has_statistics(model: nn.Module) -> bool:
+    """Whether batch normalisation follows the batches."""
+    return any(isinstance(module, _BatchNorm) for module in model.modules())
+
+
+def with_shared_statistics(model: nn.Module, process: Process) -> nn.Module:
+    """Batch normalisation over the images of all processes; only GPUs can."""
+    if process.world == 1 or process.device.type != "cuda" or not has_statistics(model):
+        return model
+    convert: Any = nn.SyncBatchNorm.convert_sync_batchnorm
+    converted: nn.Module = convert(model)
+    return converted

@@ -1,0 +1,51 @@
+"""Stopping when asked to: a signal lets the step end first."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from lvdet.errors import LvdetError
+
+
+class StoppedError(LvdetError):
+    """The run was stopped by a signal, after a checkpoint; the text says how to go on."""
+
+    def __init__(self, text: str, number: int) -> None:
+        super().__init__(text)
+        self.signal = number
+
+
+class Stop:
+    """signal: the first that came, 0 before."""
+
+    signal = 0
+
+    def handle(self, number: int, frame: FrameType | None) -> None:
+        """Notes a signal; the second one ends the process as it would without us."""
+        if self.signal:
+            signal.signal(number, signal.SIG_DFL)
+            if number == signal.SIGINT:
+                raise KeyboardInterrupt
+            signal.raise_signal(number)
+        self.signal = number
+
+
+@contextmanager
+def stopping() -> Iterator[Stop]:
+    """Notes SIGINT and SIGTERM while it lasts. Only a process's main thread can."""
+    stop = Stop()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+    before = {
+        number: signal.signal(number, stop.handle) for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

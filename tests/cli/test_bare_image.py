@@ -1,0 +1,92 @@
+"""Nothing but PyTorch, NumPy and Pillow: what runs straight from the source tree, what does not."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from train.tiny_set import write_config, write_set
+
+SOURCE = Path(__file__).resolve().parents[2] / "src"
+
+#: What a bare image does not have. The names of lvdet's own dependencies, and its compiled core.
+MISSING = [
+    "lvdet._native",
+    "typer",
+    "click",
+    "rich",
+    "scipy",
+    "pyarrow",
+    "jinja2",
+    "plotly",
+    "safetensors",
+    "pycocotools",
+]
+BARE = f"""
+import sys
+sys.path.insert(0, {str(SOURCE)!r})
+for name in {MISSING!r}:
+    sys.modules[name] = None
+from lvdet.cli import main
+main()
+"""
+
+
+def bare(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """`lvdet` where the missing packages cannot be imported."""
+    return subprocess.run(
+        [sys.executable, "-c", BARE, *map(str, arguments)],
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+def test_train(tmp_path: Path) -> None:
+    write_set(tmp_path)
+    config = write_config(tmp_path)
+    done = bare(
+        *("train", config, "--out", tmp_path / "run", "--device", "cpu"),
+        *("--set", "schedule.steps=2", "--output", tmp_path / "out.json"),
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"{tmp_path}/run/checkpoints/step-000000002\n"
+    assert (tmp_path / "out.json").exists()
+
+
+@pytest.mark.parametrize("verb", ["train", "predict", "synth"])
+def test_help(verb: str) -> None:
+    done = bare(verb, "--help")
+    assert done.returncode == 0, done.stderr
+    assert "Examples:" in done.stdout
+
+
+@pytest.mark.parametrize("arguments", [["--help"], [], ["evaluate", "gt.json", "dt.json"]])
+def test_all_else_says_what_works(arguments: list[str]) -> None:
+    done = bare(*arguments)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr.startswith("lvdet: error: typer is not installed: ")
+    assert "only train, predict, synth work" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_without_torch_it_says_so(tmp_path: Path) -> None:
+    write_set(tmp_path)
+    config = write_config(tmp_path)
+    without = BARE.replace("for name in [", "for name in ['torch', ")
+    done = subprocess.run(
+        [sys.executable, "-c", without, "train", str(config)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("lvdet: error: torch is not installed")
+    assert done.stderr.count("\n") == 1

@@ -1,0 +1,137 @@
+"""`lvdet predict` as a user runs it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from PIL import Image
+
+from cli.run_lvdet import lvdet_call
+from lvdet.predict import sinks
+from predict.brute_force import records_of
+from predict.tiny_run import write_run, write_val
+
+torch.set_num_threads(1)
+SOURCE = Path(__file__).parents[2] / "src"
+#: What a bare PyTorch image does not have.
+MISSING = ("lvdet._native", "typer", "rich", "scipy", "pyarrow", "safetensors", "pycocotools")
+BARE = f"""
+import sys
+from importlib.abc import MetaPathFinder
+
+class Missing(MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if any(name == one or name.startswith(one + ".") for one in {MISSING!r}):
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Missing())
+from lvdet.cli import main
+main()
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tiny")
+    write_val(folder)
+    write_run(folder)
+    return folder
+
+
+QUICK = ("--per-class", "10", "--workers", "0", "--device", "cpu")
+
+
+def test_annotation_file(folder: Path, tmp_path: Path) -> None:
+    out, told = tmp_path / "out.json", tmp_path / "told.json"
+    call = ("predict", folder / "run", folder / "val.json", "--images", folder / "images", *QUICK)
+    done = lvdet_call(*call, "-o", out, "--summary", told).good()
+    assert f"wrote {out}: 40 detections of 4 classes (4 with 10) on 5 images" in done.out
+    rows = records_of(out)
+    assert len(rows) == 40
+    assert {row["image_id"] for row in rows} <= set(range(100, 105))
+    summary = json.loads(told.read_text())
+    assert summary["files"] == [
+        {"path": str(out), "nms": 0.5, "detections": 40, "classes": 4, "full_classes": 4}
+    ]
+    assert (summary["images"], summary["masks"], summary["step"]) == (5, True, 12)
+    assert sorted(os.listdir(tmp_path)) == ["out.json", "told.json"]
+    lvdet_call(*call, "-o", out).refused("is there already; --overwrite replaces it")
+    lvdet_call(*call, "-o", out, "--overwrite", "--no-masks").good()
+    assert "segmentation" not in records_of(out)[0]
+
+
+def test_folder_and_several_thresholds(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.jsonl"
+    call = ("predict", folder / "run", folder / "images", "-o", out, "--nms", "0.3,0.7", *QUICK)
+    done = lvdet_call(*call).good()
+    assert "out.images.json: the ids of 5 images" in done.out
+    assert sorted(os.listdir(tmp_path)) == [
+        "out.images.json",
+        "out.nms0.3.jsonl",
+        "out.nms0.7.jsonl",
+    ]
+    ids = json.loads((tmp_path / "out.images.json").read_text())["images"]
+    assert ids[2] == {"id": 3, "file_name": "2.png"}
+
+
+def test_picture_alone(folder: Path, tmp_path: Path) -> None:
+    """Without -o only that image is predicted, and nothing else is left."""
+    call = ("predict", folder / "run", folder / "images", "--image", "3.png", *QUICK)
+    done = lvdet_call(*call, "--picture", tmp_path / "three.png", "--above", "0").good()
+    assert done.out == f"wrote {tmp_path / 'three.png'}: 40 detections above 0 on 3.png\n"
+    with Image.open(tmp_path / "three.png") as picture:
+        assert max(picture.size) > 200
+    assert os.listdir(tmp_path) == ["three.png"]
+
+
+def test_on_a_bare_machine(folder: Path, tmp_path: Path) -> None:
+    """With PyTorch, NumPy and Pillow alone, from the source tree: the same detections."""
+    usual, bare = tmp_path / "usual.json", tmp_path / "bare.json"
+    call = ("predict", str(folder / "run"), str(folder / "images"), *QUICK)
+    lvdet_call(*call, "-o", usual).good()
+    picture = tmp_path / "picture.png"
+    options = ("-o", str(bare), "--picture", str(picture), "--image", "2.png", "--above", "0.1")
+    done = subprocess.run(
+        [sys.executable, "-c", BARE, *call, *options],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"PYTHONPATH": str(SOURCE), "OMP_NUM_THREADS": "1"},
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert records_of(bare) == records_of(usual)
+    assert picture.exists()
+
+
+def test_refusals(folder: Path, tmp_path: Path) -> None:
+    """One line, before the work begins, with nothing left behind."""
+    call = ("predict", folder / "run", folder / "images")
+    out = ("-o", tmp_path / "out.json", "--device", "cpu")
+    lvdet_call(*call).refused("-o has to name a file")
+    lvdet_call(*call, *out, "--nms", "0.5,half").refused("--nms is '0.5,half'")
+    lvdet_call(*call, *out, "--nms", "1.5").refused("thresholds from 0 to 1")
+    lvdet_call(*call, *out, "--per-class", "0").refused("expected 1 or more")
+    lvdet_call(*call, *out, "--batch", "x").refused("--batch", "see --help")
+    lvdet_call(*call, *out, "--image", "3").refused("--picture and --image are given together")
+    lvdet_call(*call, *out, "--image", "9", "--picture", tmp_path / "a.png").refused("no image '9'")
+    lvdet_call(*call, *out, "--image", "3", "--picture", tmp_path / "a.jpg").refused(".png")
+    lvdet_call(*call, "-o", tmp_path / "out.txt").refused("unknown ending")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sinks, "compiled", lambda: False)
+        lvdet_call(*call, "-o", tmp_path / "a.parquet").refused("compiled core is missing")
+    lvdet_call(*call, "-o", tmp_path / "none" / "out.json").refused("there is no folder", code=1)
+    lvdet_call(*call, "-o", tmp_path / "out.json", "--device", "gpu").refused("--device is 'gpu'")
+    lvdet_call("predict", tmp_path, folder / "images", *out).refused("holds no checkpoint")
+    lvdet_call("predict", folder / "run", folder / "val.json", *out).refused("--images has to name")
+    (tmp_path / "images").mkdir()
+    (tmp_path / "images" / "a.png").write_text("no picture")
+    lvdet_call("predict", folder / "run", tmp_path / "images", *out, "--workers", "0").refused(
+        "a.png: the image cannot be read"
+    )

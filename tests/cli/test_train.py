@@ -1,0 +1,129 @@
+"""`lvdet train`."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from cli.run_lvdet import COMMAND, lvdet_call
+from lvdet.cli import terminal
+from lvdet.train.checkpoint import checkpoints
+from lvdet.train.log import read_log
+from train.tiny_set import write_config, write_set
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    torch.set_num_threads(1)
+    folder = tmp_path_factory.mktemp("train")
+    write_set(folder)
+    write_config(folder)
+    return folder
+
+
+def test_a_run(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder's name is the config's; results are in the file."""
+    monkeypatch.chdir(tmp_path)
+    arguments = ("train", folder / "tiny.toml", "--set", "schedule.steps=2", "--device", "cpu")
+    done = lvdet_call(*arguments, "--output", "out.json").good()
+    assert done.out == "runs/tiny/checkpoints/step-000000002\n"
+    assert "step 2/2  loss " in done.err
+    out = json.loads((tmp_path / "out.json").read_text())
+    assert out["checkpoint"] == "runs/tiny/checkpoints/step-000000002"
+    assert out["log"]["step"] == 2
+    assert out["evaluation"] is None
+    lvdet_call(*arguments).refused("runs/tiny: is not empty", "--resume", "--overwrite")
+    lvdet_call(*arguments, "--resume").good()
+    lvdet_call(*arguments, "--resume", "--set", "run.seed=3").refused("run.seed 0", "now 3")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ([], "CONFIG.toml"),
+        (["tiny.toml", "more.toml"], "more.toml"),
+        (["tiny.toml", "--frobnicate"], "--frobnicate"),
+        (["tiny.toml", "--resume", "--overwrite"], "--overwrite"),
+        (["tiny.toml", "--device", "tpu"], "tpu"),
+        (["tiny.toml", "--set"], "--set"),
+        (["tiny.toml", "--set", "schedule.rate"], "section.key=value"),
+        (["tiny.toml", "--res"], "--res"),
+    ],
+)
+def test_command_lines_that_make_no_sense(
+    arguments: list[str], says: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    lvdet_call("train", *arguments).refused(says, "--help")
+
+
+def test_files_that_are_not_there(folder: Path, tmp_path: Path) -> None:
+    lvdet_call("train", tmp_path / "none.toml").refused("none.toml: No such file")
+    arguments = ("train", folder / "tiny.toml", "--device", "cpu", "--out", tmp_path / "run")
+    lvdet_call(*arguments, "--set", f"data.train={tmp_path}/none.json").refused("none.json")
+    lvdet_call(*arguments, "--set", f"data.train_images={tmp_path}").refused("8 of 8")
+    lvdet_call(*arguments, "--output", tmp_path / "no" / "out.json").refused("no folder", code=1)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_that_is_interrupted_says_how_to_go_on(folder: Path, tmp_path: Path) -> None:
+    """Ctrl-C goes to every process of the terminal, those that load images too."""
+    run = tmp_path / "run"
+    changes = ["schedule.steps=100000", "run.log_every=1", "run.workers=1"]
+    options = [part for change in changes for part in ("--set", change)]
+    with subprocess.Popen(
+        [COMMAND, "train", folder / "tiny.toml", "--out", run, "--device", "cpu", *options],
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        end = time.monotonic() + 100
+        while not read_log(run / "log.jsonl") and process.poll() is None:
+            assert time.monotonic() < end
+            time.sleep(0.02)
+        os.killpg(process.pid, signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert out == ""
+    saved = checkpoints(run)[-1]
+    last = err.splitlines()[-1]
+    assert last.startswith(f"stopped after {int(saved.name[5:]):,} of 100,000 steps; --resume goes")
+    assert "Traceback" not in err
+
+
+PLAIN_BAR = """
+import sys
+sys.modules["rich"] = sys.modules["rich.console"] = None
+from lvdet.cli.terminal import progress_bar
+with progress_bar("reading") as progress:
+    progress(0, 4_000_000)
+    progress(4_000_000, 4_000_000)
+"""
+
+
+def test_the_bar_without_rich() -> None:
+    main, side = pty.openpty()
+    subprocess.run([sys.executable, "-c", PLAIN_BAR], stderr=side, check=True)
+    os.close(side)
+    shown = os.read(main, 10_000).decode()
+    os.close(main)
+    assert "\rreading [" in shown
+    assert f"[{'#' * 24}] 4/4 MB 0 s left" in shown
+    assert shown.endswith("\r\x1b[K")
+    assert "\n" not in shown
+
+
+def test_no_bar_where_nobody_is_looking() -> None:
+    with terminal.progress_bar("reading") as progress:
+        assert progress is None

@@ -1,0 +1,93 @@
+"""Predicts again and again, each time killed some steps later, and goes on with it.
+
+    python kill_at_steps.py FOLDER STRIDE compiled|plain
+
+A step is a file that is opened, renamed or removed, a folder made or removed, or half of a write.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import torch
+
+from lvdet.errors import InputError
+from lvdet.predict import sinks
+from lvdet.predict.class_top_k import predict
+from lvdet.predict.settings import Settings
+from lvdet.sink import journal
+from predict.random_detector import RandomDetector, random_model, write_images
+
+STEPS = {"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "write"}
+
+
+def main(folder: Path, stride: int, kind: str) -> None:
+    torch.set_num_threads(1)
+    os.fsync = lambda _: None  # for crashes of the machine; slow
+    journal.FILE_BYTES = 4000
+    if kind == "plain":
+        sinks.compiled = lambda: False
+    (folder / "images").mkdir()
+    images = write_images(folder / "images", 5)
+    settings = Settings(per_class=6, nms=(0.2, 0.6), batch=2, workers=0)
+    whole = folder / "whole.jsonl"
+    predict(random_model(RandomDetector(2, rois=12)), images, whole, settings)
+    expected = [path.read_bytes() for path in settings.targets(whole)]
+    killed = 0
+    for step in range(0, 10_000, stride):
+        target = folder / f"{step}" / "out.jsonl"
+        target.parent.mkdir()
+        child = os.fork()
+        if child == 0:
+            try:
+                count_down(step, target.parent)
+                predict(random_model(RandomDetector(2, rois=12)), images, target, settings)
+                os._exit(0)
+            finally:
+                os._exit(1)
+        _, status = os.waitpid(child, 0)
+        ended = not os.WIFSIGNALED(status)
+        assert not ended or status == 0, status
+        done = all(path.exists() for path in settings.targets(target))
+        if not done or target.with_name("out.jsonl.work").exists():
+            try:
+                predict(random_model(RandomDetector(2, rois=12)), images, target, settings)
+            except InputError:  # all was in its place
+                assert done, step
+        found = [path.read_bytes() for path in settings.targets(target)]
+        assert found == expected, step
+        assert len(os.listdir(target.parent)) == 2, os.listdir(target.parent)
+        if ended:
+            break
+        killed += 1
+    print(killed)
+
+
+def count_down(step: int, folder: Path) -> None:
+    """Kills this process at the step."""
+    left = [step]
+
+    def hook(event: str, arguments: tuple[Any, ...]) -> None:
+        if event in STEPS and str(arguments[0]).startswith(str(folder)):
+            left[0] -= 1
+            if left[0] < 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    def write_in_halves(file: Any, content: bytes) -> None:
+        middle = len(content) // 2
+        write(file, content[:middle])
+        hook("write", (file.name,))
+        write(file, content[middle:])
+
+    write = journal._write
+    journal._write = write_in_halves
+    sys.addaudithook(hook)
+
+
+main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3])

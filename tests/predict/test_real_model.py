@@ -1,0 +1,93 @@
+"""Prediction with a real detector: checkpoint, loader, network, NMS, masks and files together."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+import lvdet
+from lvdet.errors import InputError
+from lvdet.predict import during_training, sinks
+from lvdet.predict.class_top_k import predict
+from lvdet.predict.image_list import annotated_images
+from lvdet.predict.settings import Settings
+from lvdet.train.checkpoint import LoadedModel, load_model
+from predict.brute_force import assert_same, brute_force, records_of
+from predict.tiny_run import IDS, NAMES, write_run, write_val
+
+torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tiny")
+    write_val(folder)
+    write_run(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def model(folder: Path) -> LoadedModel:
+    return load_model(folder / "run", torch.device("cpu"))
+
+
+def test_as_by_brute_force(folder: Path, model: LoadedModel, tmp_path: Path) -> None:
+    images = annotated_images(folder / "val.json", folder / "images").images
+    chosen = Settings(per_class=40, score=1e-7, batch=3, workers=0)
+    predict(model, images, tmp_path / "out.json", chosen)
+    expected = brute_force(model, images, per_class=40, score=1e-7, nms=0.5, batch=3)
+    assert len(expected) == 160
+    found = records_of(tmp_path / "out.json")
+    assert_same(found, expected)
+    assert len({row["score"] for row in found}) > 100
+    assert {row["category_id"] for row in found} == set(IDS)
+    assert len({row["segmentation"]["counts"] for row in found}) > 100
+    lvdet.evaluate(folder / "val.json", tmp_path / "out.json", iou="segm")
+
+
+def test_evaluated_during_training(folder: Path, model: LoadedModel, tmp_path: Path) -> None:
+    """In training mode before and after; classes of a checkpoint, or of the annotations."""
+    model.detector.train()
+    before = [tensor.clone() for tensor in model.detector.state_dict().values()]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(during_training, "Settings", lambda **_: Settings(per_class=30, workers=0))
+        result = during_training.evaluate(model.detector, model.config, tmp_path, 30)
+    assert model.detector.training
+    after = model.detector.state_dict().values()
+    assert all(torch.equal(a, b) for a, b in zip(before, after, strict=True))
+    path = tmp_path / "predictions" / "step-000000030.json"
+    expected = lvdet.evaluate(folder / "val.json", path)
+    assert list(result) == ["old", "fixed", "pool"]
+    assert result["fixed"]["AP"] == expected["fixed"].AP
+    json.dumps(result, allow_nan=False)
+    model.detector.eval()
+
+
+def test_not_evaluated_without_the_core(
+    folder: Path, model: LoadedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sinks, "compiled", lambda: False)
+    monkeypatch.setattr(during_training, "compiled", lambda: False)
+    monkeypatch.setattr(
+        during_training, "Settings", lambda **_: Settings(per_class=5, workers=0, overwrite=True)
+    )
+    work = folder / "run" / "predictions" / "step-000000031.json.work"
+    work.mkdir(parents=True)
+    (work / "settings.json").write_text("{}")  # of another run
+    result = during_training.evaluate(model.detector, model.config, folder / "run", 31)
+    path = folder / "run" / "predictions" / "step-000000031.json"
+    assert result["predictions"] == str(path)
+    assert f"lvdet evaluate {folder / 'val.json'} {path}" in result["note"]
+    assert len(records_of(path)) == 20
+
+
+def test_annotations_that_name_classes_otherwise(folder: Path, tmp_path: Path) -> None:
+    content = json.loads((folder / "val.json").read_text())
+    content["categories"][2]["name"] = "hornet"
+    (tmp_path / "other.json").write_text(json.dumps(content))
+    listed = annotated_images(tmp_path / "other.json", folder / "images")
+    with pytest.raises(InputError, match="category 5 is 'hornet' there, and 'wasp_nest' in the"):
+        listed.require_names_of(IDS, NAMES)
