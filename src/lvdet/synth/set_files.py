@@ -81,6 +81,7 @@ def write_annotations(
 def write_config(path: Path, images: int, size: int) -> None:
     """A config for `lvdet train`: a small detector, a dozen times through the training images."""
     steps = max(100, round(12 * images / 16 / 10) * 10)
+    anchors = [max(size // 20, 8) << level for level in range(5)]
     write_text(
         f"""\
 # lvdet train {path}
@@ -99,6 +100,7 @@ sizes = [{size}]
 [model]
 backbone = "resnet18"
 weights = "none"
+anchors = {anchors}
 
 [classifier]
 loss = "softmax"
