@@ -21,12 +21,11 @@ import torch
 import torchvision
 from torch import Tensor, nn
 from torchvision.models import detection
-from torchvision.ops import FrozenBatchNorm2d
 
 from lvdet.train.batch import Batch, Objects
 from lvdet.train.classifier import Frequencies
 from lvdet.train.config import Config, Model
-from lvdet.train.detector.backbones import FoldedConv2d
+from lvdet.train.detector.backbones import FoldedConv2d, freeze_norms
 from lvdet.train.detector.build import build_detector
 from lvdet.train.detector.detector import Detector
 from lvdet.train.detector.nms import survivors
@@ -178,7 +177,7 @@ def twins(options: Any, device: torch.device, batches: list[Any]) -> tuple[nn.Mo
     with torch.no_grad():
         for batch, _, _ in batches[:4]:
             theirs.backbone((batch.pixels.float() - 100) / 60)
-    freeze(theirs)
+    freeze_norms(theirs)
     model = Model(backbone=options.backbone, weights="none", norm="frozen")
     counts = np.full(options.classes, 100, dtype=np.int64)
     ours = build_detector(
@@ -186,16 +185,6 @@ def twins(options: Any, device: torch.device, batches: list[Any]) -> tuple[nn.Mo
     ).to(device)
     copy_weights(theirs, ours)
     return theirs, ours.to(memory_format=torch.channels_last)
-
-
-def freeze(module: nn.Module) -> None:
-    for name, child in list(module.named_children()):
-        if isinstance(child, nn.BatchNorm2d):
-            frozen = FrozenBatchNorm2d(child.num_features).to(child.weight.device)
-            frozen.load_state_dict(child.state_dict(), strict=False)
-            setattr(module, name, frozen)
-        else:
-            freeze(child)
 
 
 @torch.no_grad()

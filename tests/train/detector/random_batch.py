@@ -17,7 +17,7 @@ def random_batch(
     def integers(low: int, high: int, *shape: int) -> Tensor:
         return torch.randint(low, high, shape, generator=rng)
 
-    widths = [side + 32 * (number % 2) for number in range(images)]
+    widths = [side + 64 * (number % 2) for number in range(images)]
     pixels = integers(0, 256, images, 3, side, max(widths)).to(torch.uint8)
     box = torch.zeros(images, most, 4)
     label = torch.full((images, most), -1)

@@ -77,11 +77,37 @@ def test_weights_of_a_file(tmp_path: Path) -> None:
     assert any(name.startswith("layer2") for name in trained)
 
 
+def test_frozen_stages_of_a_network_with_batch_norm(tmp_path: Path) -> None:
+    torch.save(models.resnet18(weights=None).state_dict(), tmp_path / "resnet18.pth")
+    pyramid = build_backbone("resnet18", "batch", str(tmp_path / "resnet18.pth"), 64).train()
+    before = {name: value.clone() for name, value in pyramid.state_dict().items()}
+    pyramid(torch.randn(2, 3, 64, 64))
+    moved = {n for n, value in pyramid.state_dict().items() if not torch.equal(value, before[n])}
+    assert not any(name.startswith(("body.conv1", "body.bn1", "body.layer1")) for name in moved)
+    assert "body.layer2.0.bn1.running_mean" in moved
+
+
+def test_group_norm_takes_no_weights() -> None:
+    with pytest.raises(InputError, match=r'model\.norm is "group"'):
+        build_backbone("resnet18", "group", "imagenet", 64)
+
+
+def test_weights_of_a_regnet(tmp_path: Path) -> None:
+    source = RegNet(backbones._REGNET_Y_4GF)
+    torch.save(source.state_dict(), tmp_path / "regnet.pth")
+    pyramid = build_backbone("regnet_y_4gf", "batch", str(tmp_path / "regnet.pth"), 64)
+    block = source.trunk_output.block3[0].proj[0].weight
+    assert torch.equal(pyramid.body["block3"][0].proj[0].weight, block)
+
+
 def test_weights_of_another_network(tmp_path: Path) -> None:
     path = tmp_path / "other.pth"
     torch.save(models.resnet18(weights=None).state_dict(), path)
     with pytest.raises(InputError, match=r"other\.pth: has no layer1\.0\.conv3\.weight \(nor "):
         build_backbone("resnet50", "frozen", str(path), 64)
+    torch.save(torch.zeros(3), path)
+    with pytest.raises(InputError, match=r"other\.pth: no weights of a backbone: Tensor"):
+        build_backbone("resnet18", "frozen", str(path), 64)
     path.write_bytes(b"nothing")
     with pytest.raises(InputError, match=r"other\.pth: no weights of a backbone: "):
         build_backbone("resnet18", "frozen", str(path), 64)

@@ -25,7 +25,6 @@ def collate(samples: Sequence[Sample]) -> Batch:
     label = np.full((batch, room), -1, dtype=np.int64)
     tile = np.zeros((batch, room, TILE, TILE), dtype=np.uint8)
     frame = np.zeros((batch, room, 4), dtype=np.float32)
-    frame[:, :, 2:] = 1
     for row, sample in enumerate(samples):
         count = len(sample.label)
         box[row, :count] = sample.box

@@ -11,9 +11,12 @@ from lvdet.train.batch import TILE, Batch
 from lvdet.train.config import Config
 from lvdet.train.data.collate import collate
 from lvdet.train.data.dataset import Dataset
-from lvdet.train.data.samples import MOST, make_sample
+from lvdet.train.data.samples import make_sample
 from lvdet.train.data.workers import work_ahead
 from lvdet.train.samplers import build_sampler, stream
+
+#: Objects of an image that memory is planned for; there may be more.
+_OBJECTS = 50
 
 
 class Loader:
@@ -74,7 +77,7 @@ class Loader:
         options = self._config.input
         largest = max(options.sizes)
         other = largest if options.by == "longest" else max(largest, options.largest)
-        return self._share * (3 * largest * other + MOST // 4 * TILE * TILE)
+        return self._share * (3 * largest * other + _OBJECTS * TILE * TILE)
 
 
 def _make_batch(dataset: Dataset, config: Config, job: list[tuple[int, int]]) -> Batch:

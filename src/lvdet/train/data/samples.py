@@ -16,9 +16,6 @@ from lvdet.train.data.resize import draw_size, resized
 from lvdet.train.data.tiles import Frame, polygon_tile, run_tile
 from lvdet.train.samplers.generator import SAMPLE, generator
 
-#: Objects of an image at most; beyond, those with the smallest boxes are left out.
-MOST = 200
-
 
 @dataclass(frozen=True)
 class Sample:
@@ -56,7 +53,7 @@ def make_sample(dataset: Dataset, row: int, position: int, options: config.Confi
         )
     size = resized(*original, side, options.input)
     pixels = resize_picture(picture, size, flip)
-    rows = largest(dataset.box, int(dataset.first[row]), int(dataset.first[row + 1]))
+    rows = np.arange(dataset.first[row], dataset.first[row + 1])
     scale = np.array([size[1] / original[1], size[0] / original[0]] * 2)
     box = (dataset.box[rows] * scale).astype(np.float32)
     tiles = [
@@ -79,17 +76,6 @@ def resize_picture(
     if flip:
         picture = picture.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
     return np.asarray(picture)
-
-
-def largest(box: NDArray[np.float32], begin: int, end: int) -> NDArray[np.int64]:
-    """The rows from begin to end, or the MOST of them with the largest boxes, in order; of equal
-    ones the earlier."""
-    rows = np.arange(begin, end)
-    if len(rows) <= MOST:
-        return rows
-    sides = box[rows, 2:] - box[rows, :2]
-    order = np.argsort(-sides[:, 0] * sides[:, 1], kind="stable")
-    return np.sort(rows[order[:MOST]])
 
 
 def make_tile(

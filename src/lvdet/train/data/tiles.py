@@ -11,6 +11,10 @@ from numpy.typing import NDArray
 from lvdet.rasters import polygons, run_lengths
 from lvdet.train.batch import TILE
 
+#: Samples of a polygon to a pixel, in each direction: a mask's target has 28 for a whole object,
+#: more than a small object has pixels.
+FINER = 4
+
 #: x0, y0, width and height of a frame in whole pixels.
 Frame: TypeAlias = tuple[int, int, int, int]
 
@@ -22,9 +26,9 @@ def polygon_tile(
 
     original, size: height and width of the image before and after resizing
 
-    The frame is the polygons' bounds in whole pixels. A frame of at most TILE pixels is as wide
-    (high) as its tile; of a larger one the tile has samples, TILE of them. A tile's pixel is in
-    the object where its centre is. None: the polygons have no part inside the image.
+    The frame is the polygons' bounds in whole pixels. Its tile has FINER samples to a pixel, but
+    no more than TILE in all. A sample is in the object where its centre is. None: the polygons have
+    no part inside the image.
     """
     scale = np.array([size[1] / original[1], size[0] / original[0]])
     scaled = [part * scale for part in parts]
@@ -35,7 +39,7 @@ def polygon_tile(
     if frame is None:
         return None
     x0, y0, width, height = frame
-    wide, high = min(width, TILE), min(height, TILE)
+    wide, high = min(FINER * width, TILE), min(FINER * height, TILE)
     corner, ratio = np.array([x0, y0]), np.array([wide / width, high / height])
     return polygons.fill([(part - corner) * ratio for part in scaled], high, wide), frame
 
@@ -43,7 +47,8 @@ def polygon_tile(
 def run_tile(
     counts: NDArray[np.int64], original: tuple[int, int], size: tuple[int, int]
 ) -> tuple[NDArray[np.bool_], Frame] | None:
-    """The same of a mask's run lengths: its pixels are enlarged or sampled (nearest)."""
+    """The same of a mask's run lengths: a tile has its pixels, enlarged (nearest) where the image
+    is; of a frame larger than TILE, samples of them."""
     bounds = run_lengths.bounds(counts, original[0])
     if bounds is None:
         return None

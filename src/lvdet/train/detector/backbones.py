@@ -46,11 +46,16 @@ def build_backbone(name: str, norm: str, weights: str, channels: int) -> Backbon
     }[norm]
     body, stages, widths = _body(name, layer)
     if weights != "none":
+        if norm == "group":
+            raise InputError(
+                'model.norm is "group", but the weights are those of a network with batch norm; '
+                'set it to "frozen" or "batch", or model.weights to "none"'
+            )
         _load(body, name, weights)
         for stage in ("conv1", "bn1", "stem", stages[0]):
-            _without_gradients(body, stage)
-    if norm == "frozen":
-        fold_frozen_norms(body)
+            if hasattr(body, stage):
+                _freeze(body, stage)
+    fold_frozen_norms(body)
     names = {stage: str(level) for level, stage in enumerate(stages)}
     return BackboneWithFPN(body, names, widths, channels)
 
@@ -100,20 +105,24 @@ def _group_norm(width: int) -> nn.Module:
 def _load(body: nn.Module, name: str, weights: str) -> None:
     """ImageNet's weights, or those of a file."""
     if weights == "imagenet":
-        state = _imagenet(name)
+        state: object = _imagenet(name)
     else:
         try:
             state = torch.load(Path(weights), map_location="cpu", weights_only=True)
         except Exception as error:
             text = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise InputError(f"{weights}: no weights of a backbone: {text}") from None
+    if not isinstance(state, dict):
+        raise InputError(f"{weights}: no weights of a backbone: {type(state).__name__}, not a dict")
+    # A RegNet as torchvision builds it has its stages in `trunk_output`.
+    state = {str(key).removeprefix("trunk_output."): value for key, value in state.items()}
     expected = body.state_dict()
     missing = [key for key in expected if key not in state and not key.startswith("fc.")]
     missing = [key for key in missing if not key.endswith("num_batches_tracked")]
     if missing:
         raise InputError(
-            f"{weights}: has no {missing[0]} (nor {len(missing) - 1} others), expected weights of "
-            f"torchvision's {name}"
+            f"{weights}: has no {missing[0]} (nor {len(missing) - 1} others), expected the state "
+            f"of {_described(name)}"
         )
     other = [key for key in expected if key in state and expected[key].shape != state[key].shape]
     if other and not other[0].startswith("fc."):
@@ -142,10 +151,29 @@ def _imagenet(name: str) -> dict[str, Any]:
         ) from None
 
 
-def _without_gradients(body: nn.Module, stage: str) -> None:
-    part = getattr(body, stage, None)
-    if part is not None:
-        part.requires_grad_(False)
+def _described(name: str) -> str:
+    if name == "regnet_y_4gf":
+        return "torchvision's RegNet with the blocks of RegNetY-4GF"
+    return f"torchvision's {name}"
+
+
+def _freeze(body: nn.Module, stage: str) -> None:
+    """Nothing of a stage is trained, nor are its statistics moved."""
+    getattr(body, stage).requires_grad_(False)
+    freeze_norms(body, stage)
+
+
+def freeze_norms(module: nn.Module, only: str = "") -> None:
+    """Replaces batch norms, all or those of one child, by frozen ones of the same statistics."""
+    for name, child in list(module.named_children()):
+        if only not in ("", name):
+            continue
+        if isinstance(child, nn.BatchNorm2d):
+            frozen = FrozenBatchNorm2d(child.num_features, child.eps).to(child.weight.device)
+            frozen.load_state_dict(child.state_dict())
+            setattr(module, name, frozen)
+        else:
+            freeze_norms(child)
 
 
 class FoldedConv2d(nn.Conv2d):

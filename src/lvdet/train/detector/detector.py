@@ -211,6 +211,7 @@ class Detector(nn.Module):
         box = boxes.box.flatten(0, 1)[rows]
         label = boxes.label.flatten()[rows].clamp(0, self.classes - 1)
         number = image * objects.label.shape[1] + boxes.object.flatten()[rows]
+        weight = weight * (objects.frame.flatten(0, 1)[number, 2] > 0)
         loss = head.loss(head.logits(levels, image, box, label), box, objects, number)
         return (loss * weight).sum() / mean_over_processes(weight.sum()).clamp(min=1)
 

@@ -19,6 +19,8 @@ from lvdet.train.detector.sampling import match, sample, taken
 from lvdet.train.processes import mean_over_processes
 
 _RATIOS = (0.5, 1.0, 2.0)
+#: Sizes of images whose anchors are kept.
+_KEPT = 32
 _WEIGHTS = (1.0, 1.0, 1.0, 1.0)
 
 
@@ -44,7 +46,7 @@ class ProposalNetwork(nn.Module):
         scores, codes = self.head(pyramid)
         scores = [_flat(level, 1).squeeze(2).float() for level in scores]
         codes = [_flat(level, 4).float() for level in codes]
-        anchors = self._of(pyramid, batch)
+        anchors = self._of(pyramid)
         with torch.no_grad():
             found = self._best(scores, codes, anchors, batch.size)
         if batch.objects is None or not self.training:
@@ -52,13 +54,14 @@ class ProposalNetwork(nn.Module):
         losses = self._losses(scores, codes, anchors, batch.objects, batch.seed)
         return found, losses
 
-    def _of(self, pyramid: list[Tensor], batch: Batch) -> list[Tensor]:
-        """The anchors of each level, [A, 4]; made once for each size of image."""
+    def _of(self, pyramid: list[Tensor]) -> list[Tensor]:
+        """The anchors of each level, [A, 4]: 4, 8, 16, … pixels apart."""
         grids = [tuple(level.shape[-2:]) for level in pyramid]
-        size = batch.pixels.shape[-2:]
-        key = (*grids, *size, pyramid[0].device)
+        key = (*grids, pyramid[0].device)
         if key not in self._anchors:
-            strides = [[size[0] // rows, size[1] // columns] for rows, columns in grids]
+            if len(self._anchors) >= _KEPT:
+                self._anchors.clear()
+            strides = [[4 << number] * 2 for number in range(len(grids))]
             self._generator.set_cell_anchors(torch.float32, pyramid[0].device)
             self._anchors[key] = self._generator.grid_anchors(grids, strides)
         return self._anchors[key]
