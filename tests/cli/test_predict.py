@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -51,7 +53,10 @@ def test_annotation_file(folder: Path, tmp_path: Path) -> None:
     out, told = tmp_path / "out.json", tmp_path / "told.json"
     call = ("predict", folder / "run", folder / "val.json", "--images", folder / "images", *QUICK)
     done = lvdet_call(*call, "-o", out, "--summary", told).good()
-    assert f"wrote {out}: 40 detections of 4 classes (4 with 10) on 5 images" in done.out
+    assert (
+        f"wrote {out}: 40 detections of 4 classes (4 with 10) on 5 images, 8.0 an image" in done.out
+    )
+    assert re.search(r"\ntook \d+\.\d s\n$", done.out)
     rows = records_of(out)
     assert len(rows) == 40
     assert {row["image_id"] for row in rows} <= set(range(100, 105))
@@ -110,6 +115,36 @@ def test_on_a_bare_machine(folder: Path, tmp_path: Path) -> None:
     assert picture.exists()
 
 
+def test_damaged_images(folder: Path, tmp_path: Path) -> None:
+    """The refusal says how to go on, and what is left out is said at the end."""
+    shutil.copytree(folder / "images", tmp_path / "images")
+    (tmp_path / "images" / "3.png").write_bytes(b"no picture")
+    out, told = tmp_path / "out.json", tmp_path / "told.json"
+    call = ("predict", folder / "run", tmp_path / "images", "-o", out, *QUICK)
+    lvdet_call(*call).refused(
+        "3.png: the image cannot be read", "the same command with --skip-damaged goes on from here"
+    )
+    assert (tmp_path / "out.json.work").exists()
+    done = lvdet_call(*call, "--skip-damaged", "--summary", told).good()
+    assert done.err == "note: damaged images, which have no detections: 1 (3.png)\n"
+    assert "on 5 images, 8.0 an image" in done.out
+    assert json.loads(told.read_text())["damaged"] == [{"id": 4, "file_name": "3.png"}]
+
+
+def test_other_classes(folder: Path, tmp_path: Path) -> None:
+    content = json.loads((folder / "val.json").read_text())
+    other = tmp_path / "other.json"
+    out = ("-o", tmp_path / "out.json", *QUICK)
+    call = ("predict", folder / "run", other, "--images", folder / "images", *out)
+    wasp = content["categories"].pop(2)
+    other.write_text(json.dumps(content))
+    done = lvdet_call(*call).good()
+    assert "does not have 1 of the checkpoint's 4 classes, the first is 5 'wasp_nest'" in done.err
+    content["categories"] += [wasp, {"id": 10, "name": "hornet"}, {"id": 11, "name": "moth"}]
+    other.write_text(json.dumps(content))
+    lvdet_call(*call, "--overwrite").refused("2 of 6 categories are", "10 'hornet'")
+
+
 def test_refusals(folder: Path, tmp_path: Path) -> None:
     """One line, before the work begins, with nothing left behind."""
     call = ("predict", folder / "run", folder / "images")
@@ -118,6 +153,7 @@ def test_refusals(folder: Path, tmp_path: Path) -> None:
     lvdet_call(*call, *out, "--nms", "0.5,half").refused("--nms is '0.5,half'")
     lvdet_call(*call, *out, "--nms", "1.5").refused("thresholds from 0 to 1")
     lvdet_call(*call, *out, "--per-class", "0").refused("expected 1 or more")
+    lvdet_call(*call, *out, "--precision", "fp8").refused("expected fp32 or bf16")
     lvdet_call(*call, *out, "--batch", "x").refused("--batch", "see --help")
     lvdet_call(*call, *out, "--image", "3").refused("--picture and --image are given together")
     lvdet_call(*call, *out, "--image", "9", "--picture", tmp_path / "a.png").refused("no image '9'")

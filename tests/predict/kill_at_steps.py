@@ -1,4 +1,5 @@
-"""Predicts again and again, each time killed some steps later, and goes on with it.
+"""Predicts again and again, each time killed some steps later, and goes on with it. At the end,
+where what was finished is put in its place and the rest removed, no step is left out.
 
     python kill_at_steps.py FOLDER STRIDE compiled|plain
 
@@ -8,8 +9,10 @@ A step is a file that is opened, renamed or removed, a folder made or removed, o
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +24,13 @@ from lvdet.errors import InputError
 from lvdet.predict import sinks
 from lvdet.predict.class_top_k import predict
 from lvdet.predict.settings import Settings
+from lvdet.predict.work_folder import OtherSettingsError
 from lvdet.sink import journal
 from predict.random_detector import RandomDetector, random_model, write_images
 
 STEPS = {"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "write"}
+#: Steps at the end of which none is left out, beside those after the last that was killed.
+END = 10
 
 
 def main(folder: Path, stride: int, kind: str) -> None:
@@ -39,8 +45,12 @@ def main(folder: Path, stride: int, kind: str) -> None:
     whole = folder / "whole.jsonl"
     predict(random_model(RandomDetector(2, rois=12)), images, whole, settings)
     expected = [path.read_bytes() for path in settings.targets(whole)]
-    killed = 0
-    for step in range(0, 10_000, stride):
+    other = replace(settings, per_class=4, overwrite=True)
+    different = folder / "different.jsonl"
+    predict(random_model(RandomDetector(2, rois=12)), images, different, other)
+    expected_of_other = [path.read_bytes() for path in settings.targets(different)]
+
+    def killed_at(step: int, *, others: bool) -> bool:
         target = folder / f"{step}" / "out.jsonl"
         target.parent.mkdir()
         child = os.fork()
@@ -54,6 +64,16 @@ def main(folder: Path, stride: int, kind: str) -> None:
         _, status = os.waitpid(child, 0)
         ended = not os.WIFSIGNALED(status)
         assert not ended or status == 0, status
+        if others:  # other settings are refused, or have an outcome of their own
+            again = Path(shutil.copytree(target.parent, folder / f"{step}-other")) / "out.jsonl"
+            try:
+                predict(random_model(RandomDetector(2, rois=12)), images, again, other)
+            except OtherSettingsError:
+                assert (again.with_name("out.jsonl.work") / "settings.json").exists(), step
+            else:
+                found = [path.read_bytes() for path in settings.targets(again)]
+                assert found == expected_of_other, step
+                assert len(os.listdir(again.parent)) == 2, os.listdir(again.parent)
         done = all(path.exists() for path in settings.targets(target))
         if not done or target.with_name("out.jsonl.work").exists():
             try:
@@ -63,10 +83,15 @@ def main(folder: Path, stride: int, kind: str) -> None:
         found = [path.read_bytes() for path in settings.targets(target)]
         assert found == expected, step
         assert len(os.listdir(target.parent)) == 2, os.listdir(target.parent)
-        if ended:
-            break
-        killed += 1
-    print(killed)
+        return not ended
+
+    steps = 0
+    while killed_at(steps, others=False):
+        steps += stride
+    for step in range(max(0, steps - stride - END), steps):
+        if step % stride:
+            killed_at(step, others=True)
+    print(steps // stride)
 
 
 def count_down(step: int, folder: Path) -> None:

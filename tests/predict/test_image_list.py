@@ -45,6 +45,32 @@ def test_file_names_and_addresses(tmp_path: Path) -> None:
         listed.find("d")
 
 
+def test_classes(tmp_path: Path) -> None:
+    """Those that only the file has are refused, those that only the model has are noted."""
+    (tmp_path / "a.jpg").touch()
+    categories = [{"id": number, "name": f"c{number}"} for number in (1, 3, 4, 7)]
+    images = [{"id": 7, "file_name": "a.jpg"}]
+    listed = images_of(write(tmp_path / "val.json", images, categories=categories), tmp_path)
+    same = [1, 3, 4, 7], ["c1", "c3", "c4", "c7"]
+    listed.require_classes_of(*same)
+    assert listed.missing_note(*same) is None
+    with pytest.raises(InputError) as error:
+        listed.require_classes_of([1, 4], ["c1", "c4"])
+    assert str(error.value) == (
+        f"{tmp_path / 'val.json'}: 2 of 4 categories are none of the checkpoint's 2 classes, the "
+        "first is 3 'c3'; they would count as AP 0"
+    )
+    more = [0, 1, 2, 3, 4, 7], ["c0", "c1", "c2", "c3", "c4", "c7"]
+    listed.require_classes_of(*more)
+    assert listed.missing_note(*more) == (
+        f"{tmp_path / 'val.json'} does not have 2 of the checkpoint's 6 classes, the first is 0 "
+        "'c0'; their detections are written too"
+    )
+    folder = images_in(tmp_path)
+    folder.require_classes_of(*more)
+    assert folder.missing_note(*more) is None
+
+
 def test_a_folder(tmp_path: Path) -> None:
     for name in ("b.png", "a.JPG", "notes.txt", ".hidden.png"):
         (tmp_path / name).touch()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -48,20 +49,31 @@ def test_as_by_brute_force(folder: Path, model: LoadedModel, tmp_path: Path) -> 
     lvdet.evaluate(folder / "val.json", tmp_path / "out.json", iou="segm")
 
 
-def test_evaluated_during_training(folder: Path, model: LoadedModel, tmp_path: Path) -> None:
-    """In training mode before and after; classes of a checkpoint, or of the annotations."""
+def test_evaluated_during_training(
+    folder: Path, model: LoadedModel, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In training mode before and after; classes of a checkpoint, or of the annotations. What the
+    evaluation warns of is for the log, not for the screen."""
+    content = json.loads((folder / "val.json").read_text())
+    content["annotations"][0]["id"] = 0  # one of the things that are warned of
+    val = tmp_path / "val.json"
+    val.write_text(json.dumps(content))
+    config = replace(model.config, data=replace(model.config.data, val=str(val)))
     model.detector.train()
     before = [tensor.clone() for tensor in model.detector.state_dict().values()]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(during_training, "Settings", lambda **_: Settings(per_class=30, workers=0))
-        result = during_training.evaluate(model.detector, model.config, tmp_path, 30)
+        result = during_training.evaluate(model.detector, config, tmp_path, 30)
     assert model.detector.training
     after = model.detector.state_dict().values()
     assert all(torch.equal(a, b) for a, b in zip(before, after, strict=True))
     path = tmp_path / "predictions" / "step-000000030.json"
-    expected = lvdet.evaluate(folder / "val.json", path)
-    assert list(result) == ["old", "fixed", "pool"]
+    expected = lvdet.evaluate(val, path)
+    assert list(result) == ["old", "fixed", "pool", "warnings"]
     assert result["fixed"]["AP"] == expected["fixed"].AP
+    assert result["warnings"] == expected.warnings
+    assert any("annotation of id 0" in text for text in result["warnings"])
+    assert capsys.readouterr() == ("", "")
     json.dumps(result, allow_nan=False)
     model.detector.eval()
 
@@ -90,4 +102,18 @@ def test_annotations_that_name_classes_otherwise(folder: Path, tmp_path: Path) -
     (tmp_path / "other.json").write_text(json.dumps(content))
     listed = annotated_images(tmp_path / "other.json", folder / "images")
     with pytest.raises(InputError, match="category 5 is 'hornet' there, and 'wasp_nest' in the"):
-        listed.require_names_of(IDS, NAMES)
+        listed.require_classes_of(IDS, NAMES)
+
+
+def test_annotations_with_classes_that_are_not_trained(
+    folder: Path, model: LoadedModel, tmp_path: Path
+) -> None:
+    """Refused before anything is predicted."""
+    content = json.loads((folder / "val.json").read_text())
+    content["categories"].append({"id": 10, "name": "hornet"})
+    (tmp_path / "other.json").write_text(json.dumps(content))
+    data = replace(model.config.data, val=str(tmp_path / "other.json"))
+    config = replace(model.config, data=data)
+    with pytest.raises(InputError, match=r"1 of 5 categories are none .* 10 'hornet'"):
+        during_training.evaluate(model.detector, config, folder / "run", 32)
+    assert not (folder / "run" / "predictions" / "step-000000032.json").exists()

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -206,3 +209,27 @@ def test_tensors(tmp_path: Path) -> None:
     assert records(tmp_path / "out.json") == [
         {"image_id": 4, "category_id": 3, "bbox": [1, 2, 3, 4], "score": 0.5}
     ]
+
+
+def test_threads_share_a_sink(tmp_path: Path) -> None:
+    """Whole images, each once, in whatever order."""
+    images = random_images(120, 5, most=12)
+    with (
+        PlainTopKWriter(tmp_path / "out.json", per_class=40) as sink,
+        ThreadPoolExecutor(4) as pool,
+    ):
+
+        def add(part: list[Any]) -> None:
+            for image_id, rows in part:
+                sink.add(image_id, *columns(rows))
+
+        list(pool.map(add, [images[place::4] for place in range(4)]))
+        order = {image_id: place for place, image_id in enumerate(sink.images)}
+    added = sorted(images, key=lambda image: order[image[0]])
+    assert records(tmp_path / "out.json") == best(added, 40)
+
+
+def test_without_the_compiled_core() -> None:
+    """It can be imported where there is none."""
+    program = "import sys; sys.modules['lvdet._native'] = None; import lvdet.sink.plain_writer"
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -48,8 +48,13 @@ def _run(arguments: Sequence[str]) -> int:
         from lvdet.cli.app import run
 
         return run(arguments)
-    except ModuleNotFoundError as error:
-        if error.name is None or (error.name.startswith("lvdet") and error.name != "lvdet._native"):
+    except ImportError as error:
+        if "_native" in str(error):  # of the package lvdet, which is there
+            raise LvdetError(_missing("lvdet")) from None
+        of_others = isinstance(error, ModuleNotFoundError) and not str(error.name).startswith(
+            "lvdet"
+        )
+        if not of_others or error.name is None:
             raise
         raise LvdetError(_missing(error.name)) from None
 

@@ -57,14 +57,19 @@ def run(arguments: Sequence[str]) -> None:
         masks=not options.no_masks,
         batch=options.batch,
         workers=options.workers,
+        precision=options.precision,
         overwrite=options.overwrite,
+        skip_damaged=options.skip_damaged,
     )
     with progress_bar("reading annotations") as progress:
         listed = images_of(options.source, options.images, progress)
     shown = None if options.image is None else listed.find(options.image)
     model = load_model(options.checkpoint, device_of(options.device))
     ids, names = model.category_ids.tolist(), model.category_names
-    listed.require_names_of(ids, names)
+    listed.require_classes_of(ids, names)
+    missing = listed.missing_note(ids, names)
+    if missing is not None:
+        note(missing)
 
     if output is None:
         _picture_alone(model, listed, settings, options)
@@ -151,6 +156,13 @@ def _parsed(arguments: Sequence[str]) -> Namespace:
         "--device", metavar="NAME", help="cuda, cuda:1, cpu, … Default: a GPU where there is one."
     )
     parser.add_argument(
+        "--precision",
+        metavar="NAME",
+        default="fp32",
+        help="fp32 or bf16: what the network computes in. bf16 is faster on a GPU, and scores "
+        "have about three digits. Default: fp32.",
+    )
+    parser.add_argument(
         "--summary",
         metavar="FILE.json",
         type=Path,
@@ -158,6 +170,12 @@ def _parsed(arguments: Sequence[str]) -> Namespace:
     )
     parser.add_argument(
         "--overwrite", action="store_true", help="Replace detections that are there already."
+    )
+    parser.add_argument(
+        "--skip-damaged",
+        action="store_true",
+        help="Go on where a file is no image: it has no detections, and is named at the end. May "
+        "be added to a prediction that such a file has ended.",
     )
     parser.add_argument(
         "--picture",
@@ -185,16 +203,27 @@ def _thresholds(text: str) -> tuple[float, ...]:
 
 def _predict(model: LoadedModel, listed: ImageList, output: Path, settings: Settings) -> Summary:
     from lvdet.predict.class_top_k import predict
+    from lvdet.predict.loading import DamagedImageError
+    from lvdet.train.live_line import duration
 
-    summary = predict(model, listed.images, output, settings, partial(progress_bar, unit="images"))
+    watch = partial(progress_bar, unit="images")
+    try:
+        summary = predict(model, listed.images, output, settings, watch)
+    except DamagedImageError as error:
+        raise InputError(
+            f"{error}; the same command with --skip-damaged goes on from here without such images"
+        ) from None
     for text in summary.notes:
         note(text)
     for file in summary.files:
         print(
             f"wrote {file.path}: {file.detections:,} detections of {file.classes:,} classes "
-            f"({file.full_classes:,} with {settings.per_class:,}) on {summary.images:,} images"
+            f"({file.full_classes:,} with {settings.per_class:,}) on {summary.images:,} images, "
+            f"{file.detections / summary.images:,.1f} an image"
             f"{'' if summary.masks else ', without masks'}"
         )
+    seconds = summary.seconds
+    print(f"took {f'{seconds:.1f} s' if seconds < 10 else duration(seconds)}")
     return summary
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lvdet.predict.batches import Image, Portions, unfinished
+from lvdet.predict.device import Execution
+from lvdet.predict.loading import load
 from lvdet.predict.settings import Settings
 from lvdet.predict.sinks import Sink, open_sink
 from lvdet.read.files import Progress
 from lvdet.train.config import Input
-from lvdet.train.data.prediction import PredictionBatch, prediction_batches
+from lvdet.train.data.prediction import PredictionBatch
 from lvdet.train.detector.nms import class_nms
 
 #: Of one image: boxes [n, 4] float64 corners in the original image, scores [n], class rows [n].
@@ -33,13 +35,15 @@ def find_boxes(
     category_ids: Sequence[int],
     settings: Settings,
     portions: Portions,
-    device: torch.device,
+    execution: Execution,
+    leave_out: Callable[[Sequence[Image]], None],
     progress: Progress | None = None,
 ) -> None:
     """Writes the best boxes of each class over all images, a file for each threshold of NMS.
 
     Files that are there already are complete. Ties go to the earlier image, in an image to the
-    earlier candidate.
+    earlier candidate. `leave_out` is told of damaged images where the settings allow them, before
+    they are finished.
     """
     with ExitStack() as stack:
         sinks: list[tuple[float, Sink]] = [
@@ -51,23 +55,33 @@ def find_boxes(
             return
         left = {image_id for image_id, _ in images if any(image_id not in s for _, s in sinks)}
         todo = unfinished(images, settings.batch, left)
-        done = len(images) - len(left)
 
         def detect(part: PredictionBatch) -> tuple[list[int], list[list[Found]]]:
             bound = bounds([sink for _, sink in sinks], category_ids, settings.score)
             return part.ids, detections(
-                detector, part, torch.from_numpy(bound), [nms for nms, _ in sinks], device
+                detector, part, torch.from_numpy(bound), [nms for nms, _ in sinks], execution
             )
 
-        for given in prediction_batches(todo, size, settings.batch, settings.processes):
+        def skip(damaged: list[Image]) -> None:
+            leave_out(damaged)
+            for _, sink in sinks:
+                for image_id, _ in damaged:
+                    if image_id not in sink:
+                        sink.add(image_id, [], [], [])
+            left.difference_update(image_id for image_id, _ in damaged)
+
+        batches = load(
+            todo, size, settings.batch, settings.workers, skip if settings.skip_damaged else None
+        )
+        for given in batches:
             for ids, found in portions.of(given, detect):
                 for (_, sink), of_threshold in zip(sinks, found, strict=True):
                     for image_id, rows in zip(ids, of_threshold, strict=True):
                         if image_id not in sink:
                             sink.add(image_id, *rows)
-                done += sum(image_id in left for image_id in ids)
+                left.difference_update(ids)
                 if progress is not None:
-                    progress(done, len(images))
+                    progress(len(images) - len(left), len(images))
 
 
 def _sink(path: Path, settings: Settings, category_ids: Sequence[int]) -> Sink:
@@ -98,13 +112,15 @@ def detections(
     part: PredictionBatch,
     bound: Tensor,
     nms: Sequence[float],
-    device: torch.device,
+    execution: Execution,
 ) -> list[list[Found]]:
     """For each threshold of NMS the detections of each image above their class's bound, by falling
     score. Boxes without an area are left out: they overlap with nothing."""
     with torch.inference_mode():
-        batch = part.batch.to(device)
-        candidates = detector.candidates(detector.features(batch), batch)
+        batch = execution.moved(part.batch)
+        with execution.autocast():
+            candidates = detector.candidates(detector.features(batch), batch)
+        device = execution.device
         bound = bound.to(device)
         box, score, label, image = _above(candidates, bound)
         classes = len(bound)

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict
 from pathlib import Path
 from typing import TypeAlias
-
-import torch
-from torch import nn
 
 from lvdet.errors import InputError
 from lvdet.predict.batches import Image, Portions
 from lvdet.predict.box_pass import find_boxes
+from lvdet.predict.device import Execution
+from lvdet.predict.identity import identity
 from lvdet.predict.mask_pass import find_masks
 from lvdet.predict.settings import Settings, Summary, Written
 from lvdet.predict.sinks import class_counts, require_format
 from lvdet.predict.work_folder import WorkFolder
 from lvdet.read.files import Progress
 from lvdet.train.checkpoint import LoadedModel
+
+#: Damaged images that are named in a note.
+NAMED = 5
 
 #: Called with what is being done; what it gives is told of the progress.
 Watch: TypeAlias = Callable[[str], AbstractContextManager[Progress | None]]
@@ -53,17 +53,18 @@ def predict(
     targets = settings.targets(out)
     category_ids = model.category_ids.tolist()
     portions = Portions(settings.batch)
+    execution = Execution.of(model.detector, model.config.run.channels_last, settings.precision)
     with WorkFolder(
-        out, targets, _identity(model, images, settings, masks), overwrite=settings.overwrite
+        out, targets, identity(model, images, settings, masks), overwrite=settings.overwrite
     ) as work:
         outcomes = [work.outcome(number) for number in range(len(targets))]
         boxes = [work.boxes(number) for number in range(len(targets))] if masks else outcomes
         if not work.complete:
             was_training = model.detector.training
             model.detector.eval()
-            size, device = model.config.input, device_of(model.detector)
+            size = model.config.input
             try:
-                with watch("boxes (1 of 2)" if masks else "boxes") as progress:
+                with execution.current(), watch("boxes (1 of 2)" if masks else "boxes") as progress:
                     find_boxes(
                         model.detector,
                         images,
@@ -72,11 +73,12 @@ def predict(
                         category_ids=category_ids,
                         settings=settings,
                         portions=portions,
-                        device=device,
+                        execution=execution,
+                        leave_out=work.leave_out,
                         progress=progress,
                     )
                 if masks:
-                    with watch("masks (2 of 2)") as progress:
+                    with execution.current(), watch("masks (2 of 2)") as progress:
                         find_masks(
                             model.detector,
                             images,
@@ -86,7 +88,8 @@ def predict(
                             category_ids=category_ids,
                             settings=settings,
                             portions=portions,
-                            device=device,
+                            execution=execution,
+                            leave_out=work.leave_out,
                             progress=progress,
                         )
             finally:
@@ -101,42 +104,9 @@ def predict(
             _written(path, nms, settings.per_class)
             for path, nms in zip(targets, settings.nms, strict=True)
         ],
-        notes=portions.notes,
+        notes=[*portions.notes, *_damaged_note(work.damaged)],
+        damaged=work.damaged,
     )
-
-
-def device_of(detector: nn.Module) -> torch.device:
-    """Where a detector is."""
-    return next((tensor.device for tensor in detector.parameters()), torch.device("cpu"))
-
-
-def checksum(detector: nn.Module) -> str:
-    """The same for the same weights, and for no others."""
-    found = hashlib.sha256()
-    for name, tensor in sorted(detector.state_dict().items()):
-        content = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
-        found.update(f"{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
-        found.update(content.numpy())
-    return found.hexdigest()[:16]
-
-
-def _identity(
-    model: LoadedModel, images: Sequence[Image], settings: Settings, masks: bool
-) -> dict[str, object]:
-    """What has to be the same for going on with a prediction."""
-    names = "\n".join(f"{image_id} {path.name}" for image_id, path in images)
-    size = asdict(model.config.input)
-    return {
-        "version": 1,
-        "per_class": settings.per_class,
-        "score": settings.score,
-        "nms": list(settings.nms),
-        "masks": masks,
-        "step": model.step,
-        "weights": checksum(model.detector),
-        "images": hashlib.sha256(names.encode()).hexdigest()[:16],
-        "size": {name: size[name] for name in ("by", "sizes", "largest", "test_size")},
-    }
 
 
 def _require_different(images: Sequence[Image]) -> None:
@@ -151,3 +121,14 @@ def _written(path: Path, nms: float, per_class: int) -> Written:
     counts = class_counts(path)
     full = sum(count >= per_class for count in counts.values())
     return Written(path, nms, counts.total(), len(counts), full)
+
+
+def _damaged_note(damaged: Mapping[int, str]) -> list[str]:
+    if not damaged:
+        return []
+    names = [*damaged.values()]
+    more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
+    return [
+        f"damaged images, which have no detections: {len(names):,} "
+        f"({', '.join(names[:NAMED])}{more})"
+    ]

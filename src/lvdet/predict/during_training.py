@@ -32,16 +32,17 @@ def evaluate(
     detector: Detector, config: Config, folder: Path, step: int, watch: Watch | None = None
 ) -> dict[str, Any]:
     """AP-Old, AP-Fixed and AP-Pool on data.val: {"old": {"AP": …, "APr": …}, …}, undefined ones
-    None.
+    None; and "warnings", as the evaluation has them, for the log.
 
     folder: of the run; detections are left in predictions/step-000000123.json. The best 10,000
-    detections of each class are kept first, so AP-Old is that of re-ranked results. Without
-    lvdet's compiled core nothing is evaluated here: "note" says how it is elsewhere.
+    detections of each class are kept first, so AP-Old is that of re-ranked results, of which a
+    warning is to be expected each time. Without lvdet's compiled core nothing is evaluated here:
+    "note" says how it is elsewhere.
     """
     annotations = Path(config.data.val)
     listed = annotated_images(annotations, Path(config.data.val_images))
     model = LoadedModel(detector, config, _vocabulary(detector, folder, listed), step)
-    listed.require_names_of(model.category_ids.tolist(), model.category_names)
+    listed.require_classes_of(model.category_ids.tolist(), model.category_names)
     out = folder / "predictions" / f"step-{step:09}.json"
     make_folder(out.parent)
     settings = Settings(overwrite=True, workers=config.run.workers)
@@ -59,10 +60,11 @@ def evaluate(
     import lvdet
 
     result = lvdet.evaluate(annotations, out)
-    return {
+    metrics: dict[str, Any] = {
         name: {metric: _number(found[metric]) for metric in METRICS if metric in found}
         for name, found in result.items()
     }
+    return metrics | {"warnings": result.warnings}
 
 
 def _vocabulary(detector: Detector, folder: Path, listed: ImageList) -> Vocabulary:

@@ -30,9 +30,9 @@ class ImageList:
     images: list[Image]
     categories: dict[int, str] = field(default_factory=dict)
 
-    def require_names_of(self, ids: Sequence[int], names: Sequence[str]) -> None:
-        """Refuses a file in which a class of the model has another name: its detections would be
-        taken for those of another class."""
+    def require_classes_of(self, ids: Sequence[int], names: Sequence[str]) -> None:
+        """Refuses a file with a class that the model does not have, whose AP would be 0, or in
+        which one has another name: its detections would be taken for those of another class."""
         for category_id, name in zip(ids, names, strict=True):
             theirs = self.categories.get(category_id, name)
             if theirs != name:
@@ -40,6 +40,30 @@ class ImageList:
                     f"{self.source}: category {category_id} is {theirs!r} there, and {name!r} in "
                     "the checkpoint"
                 )
+        known = {*ids}
+        unknown = [number for number in self.categories if number not in known]
+        if unknown:
+            raise InputError(
+                f"{self.source}: {len(unknown):,} of {len(self.categories):,} categories are none "
+                f"of the checkpoint's {len(ids):,} classes, the first is {unknown[0]} "
+                f"{self.categories[unknown[0]]!r}; they would count as AP 0"
+            )
+
+    def missing_note(self, ids: Sequence[int], names: Sequence[str]) -> str | None:
+        """What is to be said of classes that only the model has. They do no harm: an evaluation
+        leaves them out before any limit counts."""
+        missing = [
+            (number, name)
+            for number, name in zip(ids, names, strict=True)
+            if self.categories and number not in self.categories
+        ]
+        if not missing:
+            return None
+        return (
+            f"{self.source} does not have {len(missing):,} of the checkpoint's {len(ids):,} "
+            f"classes, the first is {missing[0][0]} {missing[0][1]!r}; their detections are "
+            "written too"
+        )
 
     def find(self, wanted: str) -> Image:
         """An image by its id, or by its file's name, with or without ending."""

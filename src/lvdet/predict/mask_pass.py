@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,14 @@ from numpy.typing import NDArray
 
 from lvdet.predict.batches import Image, Portions, unfinished
 from lvdet.predict.box_file import NONE, BoxFile, Rows
+from lvdet.predict.device import Execution
+from lvdet.predict.loading import load
 from lvdet.predict.paste import paste
 from lvdet.predict.settings import Settings
 from lvdet.predict.sinks import Sink, open_sink
 from lvdet.read.files import Progress
 from lvdet.train.config import Input
-from lvdet.train.data.prediction import PredictionBatch, prediction_batches
+from lvdet.train.data.prediction import PredictionBatch
 
 #: Boxes whose masks are computed at a time.
 ROIS = 512
@@ -36,7 +38,8 @@ def find_masks(
     category_ids: Sequence[int],
     settings: Settings,
     portions: Portions,
-    device: torch.device,
+    execution: Execution,
+    leave_out: Callable[[Sequence[Image]], None],
     progress: Progress | None = None,
 ) -> None:
     """Writes the detections of each source again, with masks, to its target.
@@ -62,7 +65,6 @@ def find_masks(
             for image_id in some
             if any(image_id in boxes and image_id not in sink for boxes, sink in pairs)
         }
-        done = len(some) - len(left)
         todo = unfinished(images, settings.batch, left)
 
         def detect(part: PredictionBatch) -> list[tuple[int, list[Rows], Any]]:
@@ -70,10 +72,11 @@ def find_masks(
                 [boxes[image_id] if image_id in left else NONE for boxes, _ in pairs]
                 for image_id in part.ids
             ]
-            masks = masks_of(detector, part, rows, device)
+            masks = masks_of(detector, part, rows, execution)
             return list(zip(part.ids, rows, masks, strict=True))
 
-        for given in prediction_batches(todo, size, settings.batch, settings.processes):
+        skip = leave_out if settings.skip_damaged else None
+        for given in load(todo, size, settings.batch, settings.workers, skip):
             for found in portions.of(given, detect):
                 for image_id, rows, masks in found:
                     for (_, sink), some_rows, of_rows in zip(pairs, rows, masks, strict=True):
@@ -85,16 +88,16 @@ def find_masks(
                                 some_rows.label,
                                 of_rows,
                             )
-                    done += image_id in left
+                    left.discard(image_id)
                 if progress is not None:
-                    progress(done, len(some))
+                    progress(len(some) - len(left), len(some))
 
 
 def masks_of(
     detector: Any,
     part: PredictionBatch,
     rows: Sequence[Sequence[Rows]],
-    device: torch.device,
+    execution: Execution,
 ) -> list[list[list[Segmentation]]]:
     """For each image and each of its lists of detections their masks, as COCO run lengths.
 
@@ -104,20 +107,23 @@ def masks_of(
     corners = np.concatenate([one.corners for one, _ in shared])
     label = np.concatenate([one.label for one, _ in shared])
     number = [len(one) for one, _ in shared]
+    device = execution.device
     with torch.inference_mode():
         image = torch.from_numpy(np.repeat(np.arange(len(rows)), number)).to(device)
         box = torch.from_numpy(corners).to(device)
         labels = torch.from_numpy(label).to(device)
         texts: list[str] = []
         if len(label):
-            batch = part.batch.to(device)
-            features = detector.features(batch)
+            batch = execution.moved(part.batch)
+            with execution.autocast():
+                features = detector.features(batch)
             original = part.original_size.to(device)
             scale = (batch.size.double() / original.double()).flip(1).repeat(1, 2)
             for begin in range(0, len(label), ROIS):
                 of = slice(begin, begin + ROIS)
                 resized = (box[of] * scale[image[of]]).float()
-                chance = detector.masks(features, batch, image[of], resized, labels[of])
+                with execution.autocast():
+                    chance = detector.masks(features, batch, image[of], resized, labels[of])
                 texts += paste(chance.float(), box[of], original[image[of]])
     masks = []
     begin = 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,9 @@ class Settings:
     masks:     whether masks are made where the model makes any
     batch:     images at a time, fewer where a GPU's memory is too small for them
     workers:   processes that load images; -1: one a core, up to 8
+    precision: "fp32", or "bf16": faster on a GPU, with scores of about three digits
     overwrite: replace files that are there already, once the new ones are complete
+    skip_damaged: go on where a file is no image, which then has no detections
     """
 
     per_class: int = 10_000
@@ -31,7 +32,9 @@ class Settings:
     masks: bool = True
     batch: int = 8
     workers: int = -1
+    precision: str = "fp32"
     overwrite: bool = False
+    skip_damaged: bool = False
 
     def __post_init__(self) -> None:
         if self.per_class < 1:
@@ -42,15 +45,12 @@ class Settings:
             raise InputError(f"the batch is {self.batch}, expected 1 image or more")
         if self.workers < -1:
             raise InputError(f"workers are {self.workers}, expected 0 or more, or -1")
+        if self.precision not in ("fp32", "bf16"):
+            raise InputError(f"the precision is {self.precision!r}, expected fp32 or bf16")
         if not self.nms or not all(0 <= threshold <= 1 for threshold in self.nms):
             raise InputError(f"nms is {_listed(self.nms)}, expected thresholds from 0 to 1")
         if len(set(self.nms)) != len(self.nms):
             raise InputError(f"nms is {_listed(self.nms)}, expected different thresholds")
-
-    @property
-    def processes(self) -> int:
-        """How many processes load images."""
-        return min(8, os.cpu_count() or 1) if self.workers < 0 else self.workers
 
     def targets(self, out: Path) -> list[Path]:
         """The file of each threshold: `out`, or of several out.nms0.3.json and so on."""
@@ -75,7 +75,11 @@ class Written:
 
 @dataclass(frozen=True)
 class Summary:
-    """What came of a prediction. batch: images at a time in the end."""
+    """What came of a prediction.
+
+    batch:   images at a time in the end
+    damaged: names of the images that were left out, by id
+    """
 
     images: int
     masks: bool
@@ -83,12 +87,14 @@ class Summary:
     seconds: float
     files: list[Written]
     notes: list[str] = field(default_factory=list)
+    damaged: dict[int, str] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
         content = asdict(self)
         for written in content["files"]:
             written["path"] = str(written["path"])
+        content["damaged"] = [{"id": i, "file_name": name} for i, name in self.damaged.items()]
         return content
 
 

@@ -5,8 +5,12 @@ A folder beside the outcome, OUT.work:
     settings.json        what the prediction was begun with
     boxes-0.jsonl        the outcome of the first pass for each NMS threshold, or its journal
     outcome-0.json       the final files, or their journals
+    damaged.json         ids and names of images that could not be read
     complete             all final files are here or in their places
     lock                 locked while a process predicts
+
+At the end the settings are removed before what says that all is complete. So where that stands
+alone, the files are in their places, and there is nothing to go on with.
 """
 
 from __future__ import annotations
@@ -15,15 +19,17 @@ import fcntl
 import json
 import os
 import shutil
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
 from lvdet.errors import InputError, OutputError
+from lvdet.predict.batches import Image
 from lvdet.read.files import make_folder, write_text
 
-_SETTINGS, _COMPLETE, _LOCK = "settings.json", "complete", "lock"
+_SETTINGS, _COMPLETE, _LOCK, _DAMAGED = "settings.json", "complete", "lock", "damaged.json"
 #: Settings that are checksums, and what differs where they do.
 _CHECKSUMS = {"weights": "another checkpoint", "images": "other images"}
 
@@ -35,8 +41,9 @@ class OtherSettingsError(InputError):
 class WorkFolder:
     """The folder of one prediction, locked while it is open.
 
-    targets: where the outcomes go, in the end all at once
+    targets:  where the outcomes go, in the end all at once
     settings: what has to be the same for going on
+    damaged:  names of images that could not be read, by id
     """
 
     def __init__(
@@ -45,18 +52,31 @@ class WorkFolder:
         real = Path(os.path.realpath(out))
         self.path = real.with_name(real.name + ".work")
         self._targets = [Path(os.path.realpath(target)) for target in targets]
-        if not self.complete:
+        self.damaged: dict[int, str] = {}
+        if not self.path.exists():
             self._require_free(overwrite)
-        make_folder(self.path)
         self._lock = _locked(self.path)
         try:
-            if (self.path / _SETTINGS).exists():
+            if not self.begun:
+                self._empty()
+            if not self.complete:
+                self._require_free(overwrite)
+            if self.begun:
                 self._require_same(settings)
-            elif not self.complete:
+                self._read_damaged()
+            else:
                 write_text(json.dumps(settings) + "\n", self.path / _SETTINGS)
         except BaseException:
+            if not self.begun:
+                with suppress(OSError):
+                    self._remove()
             self._lock.close()
             raise
+
+    @property
+    def begun(self) -> bool:
+        """There is something to go on with."""
+        return (self.path / _SETTINGS).exists()
 
     @property
     def complete(self) -> bool:
@@ -71,6 +91,11 @@ class WorkFolder:
         """The final file for a threshold, before it is moved to its place."""
         return self.path / f"outcome-{number}{self._targets[number].suffix.lower()}"
 
+    def leave_out(self, images: Sequence[Image]) -> None:
+        """Keeps in mind that these are damaged."""
+        self.damaged |= {image_id: path.name for image_id, path in images}
+        write_text(json.dumps([*self.damaged.items()]) + "\n", self.path / _DAMAGED)
+
     def finish(self) -> None:
         """Moves the outcomes to their places; nothing of the folder is left."""
         try:
@@ -78,13 +103,8 @@ class WorkFolder:
             for number, target in enumerate(self._targets):
                 with suppress(FileNotFoundError):  # moved by a process that was killed then
                     os.replace(self.outcome(number), target)
-            for path in self.path.iterdir():
-                if path.is_dir():
-                    shutil.rmtree(path)
-                elif path.name != _COMPLETE:
-                    path.unlink()
-            (self.path / _COMPLETE).unlink()
-            self.path.rmdir()
+            self._empty()
+            self._remove()
         except OSError as error:
             raise OutputError(f"{self.path}: {error.strerror or error}") from None
 
@@ -99,21 +119,33 @@ class WorkFolder:
     ) -> None:
         self._lock.close()
 
+    def _empty(self) -> None:
+        """Removes everything but the lock, what is needed for going on last."""
+        for pattern in ("boxes-*", "outcome-*", ".lvdet-*.part"):
+            for path in self.path.glob(pattern):
+                if path.is_dir():
+                    shutil.rmtree(path)
+                else:
+                    path.unlink()
+        for name in (_SETTINGS, _DAMAGED, _COMPLETE):
+            (self.path / name).unlink(missing_ok=True)
+
+    def _remove(self) -> None:
+        """Removes the folder, of which nothing but the lock is left."""
+        (self.path / _LOCK).unlink()
+        with suppress(OSError):  # somebody's file is there, or the next process's lock
+            self.path.rmdir()
+
     def _require_free(self, overwrite: bool) -> None:
         for target in self._targets:
             if target.exists() and not target.is_file():
                 raise InputError(f"{target}: is no file, and cannot be replaced by one")
             if target.exists() and not overwrite:
-                with suppress(OSError):
-                    self.path.rmdir()  # empty: of a process that was killed at the very end
                 raise InputError(f"{target}: is there already; --overwrite replaces it")
 
     def _require_same(self, wanted: dict[str, Any]) -> None:
         """Refuses settings other than those that the prediction was begun with."""
-        try:
-            found = json.loads((self.path / _SETTINGS).read_bytes())
-        except ValueError:
-            found = None
+        found = self._content(_SETTINGS)
         if not isinstance(found, dict):
             raise InputError(f"{self.path / _SETTINGS}: is damaged; remove the folder")
         wanted = json.loads(json.dumps(wanted))
@@ -126,16 +158,34 @@ class WorkFolder:
                     "folder to begin anew"
                 )
 
+    def _read_damaged(self) -> None:
+        if (self.path / _DAMAGED).exists():
+            self.damaged = dict(self._content(_DAMAGED) or [])
+
+    def _content(self, name: str) -> Any:
+        try:
+            return json.loads((self.path / name).read_bytes())
+        except ValueError:
+            return None
+
 
 def _locked(folder: Path) -> IO[bytes]:
-    """The folder's lock, held."""
-    try:
-        file = open(folder / _LOCK, "ab")  # noqa: SIM115
-    except OSError as error:
-        raise OutputError(f"{folder}: cannot be written: {error.strerror}") from None
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    """The folder's lock, held; its holder may have just removed the folder."""
+    while True:
+        make_folder(folder)
+        try:
+            file = open(folder / _LOCK, "ab")  # noqa: SIM115
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise OutputError(f"{folder}: cannot be written: {error.strerror}") from None
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(file.fileno()), os.stat(folder / _LOCK)):
+                return file
+        except BlockingIOError:
+            file.close()
+            raise InputError(f"{folder}: another process is predicting here") from None
+        except FileNotFoundError:
+            pass
         file.close()
-        raise InputError(f"{folder}: another process is predicting here") from None
-    return file

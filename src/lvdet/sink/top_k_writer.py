@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import operator
 import os
-from collections.abc import KeysView, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from threading import RLock
-from types import TracebackType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lvdet import _native
-from lvdet.errors import InputError, OutputError
+from lvdet.errors import InputError
 from lvdet.read.bitmaps import masks_from_bitmaps
 from lvdet.read.detections import read_detections, require_ending, write_detections
 from lvdet.read.detections_json import json_rows
 from lvdet.read.records import masks_from_segmentations
 from lvdet.sink.compact import compact
-from lvdet.sink.journal import Journal
+from lvdet.sink.given import sizes
 from lvdet.sink.tensors import to_numpy
-from lvdet.sink.top_scores import TopScores
+from lvdet.sink.top_k_base import Scored, TopKBase
 from lvdet.tables.detections import Detections, encode_ids
 from lvdet.tables.masks import NONE, Masks
 
@@ -32,7 +29,7 @@ COMPACT_ROWS = 1 << 20
 GROWTH = 3
 
 
-class TopKWriter:
+class TopKWriter(TopKBase):
     """Keeps the best `per_class` detections of each class over all images, and writes them.
 
         with lvdet.TopKWriter("out.parquet", per_class=10_000) as sink:
@@ -52,89 +49,23 @@ class TopKWriter:
     overwrite:    replace a file that is there already, once this one is complete
     """
 
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        per_class: int,
-        box_format: str = "xywh",
-        category_ids: Sequence[int] | None = None,
-        overwrite: bool = False,
-    ) -> None:
-        self._limit = _whole_number(per_class, f"per_class is {per_class!r}, expected 1 or more")
-        if self._limit < 1:
-            raise InputError(f"per_class is {per_class!r}, expected 1 or more")
-        if box_format not in ("xywh", "xyxy"):
-            raise InputError(f"box_format is {box_format!r}, expected 'xywh' or 'xyxy'")
-        self._corners = box_format == "xyxy"
-        self._category_ids: NDArray[np.int64] | None = None
-        if category_ids is not None:
-            distinct, places = encode_ids(to_numpy(category_ids), "category_ids", "TopKWriter")
-            self._category_ids = distinct[places]
-        known = self._category_ids
-        self._ending = require_ending(path)
-        self._target = Path(os.path.realpath(path))
-        self._process = os.getpid()
-        self._lock = RLock()
-        self._ended = False
-        self._journal = self._open(overwrite)
-        self._journal.begin(
-            {
-                "per_class": self._limit,
-                "box_format": box_format,
-                "category_ids": None if known is None else known.tolist(),
-            }
-        )
-        self._scores = TopScores(self._limit)
-        self._rows = 0
-        try:
-            for file in self._journal.files:
-                rows = read_detections(file, masks=False)
-                self._scores.add(rows.category, rows.category_ids, rows.score)
-                self._rows += len(rows)
-        except BaseException:
-            self._journal.release()
-            raise
+    def _require_ending(self, path: str | os.PathLike[str]) -> str:
+        return require_ending(path)
 
-    def _open(self, overwrite: bool) -> Journal:
-        """The journal; a run that was killed while it closed is brought to its end before."""
-        folder = self._target.with_name(self._target.name + ".parts")
-        there = self._target.exists()
-        if there and not self._target.is_file():
-            raise InputError(f"{self._target}: is no file, and cannot be replaced by one")
-        refusal = f"{self._target}: is there already; overwrite=True replaces it"
-        if there and not overwrite and not folder.exists():
-            raise InputError(refusal)
-        journal = Journal(folder)
-        journal.recover_finished(self._target)
-        if self._target.exists() and not overwrite:
-            if journal.begun:
-                journal.release()
-            else:
-                journal.remove()
-            raise InputError(refusal)
-        return journal
+    def _whole_numbers(self, values: Any, name: str, source: str) -> NDArray[np.int64]:
+        distinct, places = encode_ids(to_numpy(values), name, source)
+        return distinct[places]
 
-    def add(self, image_id: Any, boxes: Any, scores: Any, labels: Any, masks: Any = None) -> None:
-        """Adds all detections of one image, which is then finished. An image is added once.
+    def _distinct(self, ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[Any]]:
+        return _native.encode_ids(ids)
 
-        Arrays, lists, and tensors of any device.
+    def _scores_in(self, file: Path) -> Iterator[Scored]:
+        rows = read_detections(file, masks=False)
+        yield Scored(rows.category, rows.category_ids, rows.score)
 
-        boxes:  [n, 4] in the sink's format; None where there are masks to make them from
-        scores: [n] finite numbers
-        labels: [n] whole numbers
-        masks:  [n, height, width] bool or uint8; or a list of n such masks or of n COCO
-                segmentations. Those of rows which `keeps` rules out are not looked at.
-        """
-        with self._lock:
-            self._add(image_id, boxes, scores, labels, masks)
-
-    def _add(self, image_id: Any, boxes: Any, scores: Any, labels: Any, masks: Any) -> None:
-        self._require_open()
-        image = _whole_number(to_numpy(image_id), f"image_id is {image_id!r}, not a whole number")
-        source = f"image {image}"
-        if image in self._journal.images:
-            raise InputError(f"{source}: was added before, each image is added once")
+    def _kept(
+        self, image: int, boxes: Any, scores: Any, labels: Any, masks: Any, source: str
+    ) -> tuple[Scored, bytes]:
         table = self._table(image, boxes, scores, labels, masks is not None, source)
         keep = self._could_enter(table)
         kept = table[keep]
@@ -143,116 +74,17 @@ class TopKWriter:
         if len(table):
             self._require_masks(masks is not None, source)
         text = json_rows(kept, 0, len(kept), separator="\n")
-        try:
-            self._journal.append(image, text)
-            self._scores.add(kept.category, kept.category_ids, kept.score)
-            self._rows += len(kept)
-            if self._rows > max(COMPACT_ROWS, GROWTH * self._scores.rows):
-                self._journal.roll()
-                self._rows = compact(self._journal.files[:-1], self._scores)
-        except BaseException:  # what is on disk is right, what is in memory may not be
-            self._journal.release()
-            raise
+        return Scored(kept.category, kept.category_ids, kept.score), text
 
-    def keeps(self, scores: Any, labels: Any) -> NDArray[np.bool_]:
-        """[n] which of these could still be among the best.
+    def _most_rows(self) -> int:
+        return int(max(COMPACT_ROWS, GROWTH * self._scores.rows))
 
-        All others can be left out of `add`, or have None in the list of their masks.
-        """
-        score = _floats(to_numpy(scores), "scores", "keeps")
-        category_id = self._ids_of(labels, "keeps")
-        if score.shape != category_id.shape:
-            raise InputError(f"keeps: {score.size} scores for {category_id.size} labels")
-        distinct, places = _native.encode_ids(category_id)
-        with self._lock:
-            threshold = self._scores.thresholds(distinct)
-        kept: NDArray[np.bool_] = ~(score <= threshold[places])
-        return kept
+    def _compact(self, files: Iterable[Path]) -> int:
+        return compact(files, self._scores)
 
-    def threshold(self, label: Any) -> float:
-        """The score that a detection of this label has to exceed; -inf while any enters."""
-        category_id = int(self._ids_of([to_numpy(label)], "threshold")[0])
-        with self._lock:
-            return self._scores.threshold(category_id)
-
-    @property
-    def thresholds(self) -> Mapping[int, float]:
-        """The thresholds of the classes that have `per_class` detections, by category id."""
-        with self._lock:
-            return self._scores.full()
-
-    @property
-    def images(self) -> KeysView[int]:
-        """The ids of the finished images, in the order in which they were added."""
-        return self._journal.images.keys()
-
-    @property
-    def rows(self) -> int:
-        """How many detections the journal holds, some of which may no longer count."""
-        return self._rows
-
-    def __contains__(self, image_id: Any) -> bool:
-        """Whether the image is finished."""
-        try:
-            return operator.index(to_numpy(image_id)) in self._journal.images
-        except TypeError:
-            return False
-
-    def __len__(self) -> int:
-        """How many images are finished."""
-        return len(self._journal.images)
-
-    def __bool__(self) -> bool:
-        return True
-
-    def close(self) -> None:
-        """Writes the file, and removes the journal."""
-        with self._lock:
-            self._close()
-
-    def _close(self) -> None:
-        if self._ended:
-            return
-        if self._journal.released:
-            raise OutputError(
-                f"{self._target}: is not written, as an error had ended the sink; a new TopKWriter "
-                "goes on with it"
-            )
-        self._require_open()
-        try:
-            self._journal.sync()
-            best = read_detections([*self._journal.files], per_class=self._limit)
-            final = self._journal.folder / f".final{self._ending}"
-            write_detections(best, final)
-        except BaseException:
-            self._journal.release()
-            raise
-        self._journal.finish(final, self._target)
-        self._ended = True
-
-    def __enter__(self) -> TopKWriter:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Closes it; after an error the journal stays, to go on from."""
-        if kind is None:
-            self.close()
-        else:
-            self._journal.release()
-            self._ended = True
-
-    def _require_open(self) -> None:
-        if self._journal.released:
-            raise InputError(f"{self._target}: the sink is closed")
-        if os.getpid() != self._process:
-            raise InputError(
-                f"{self._target}: the sink was opened by another process; each needs its own file"
-            )
+    def _write(self, final: Path) -> None:
+        best = read_detections([*self._journal.files], per_class=self._limit)
+        write_detections(best, final)
 
     def _table(
         self, image: int, boxes: Any, scores: Any, labels: Any, with_masks: bool, source: str
@@ -264,25 +96,11 @@ class TopKWriter:
         if box is None and with_masks:
             box = np.zeros((len(category_id), 4))
         elif box is not None and self._corners:
-            box = _sizes(box, source)
+            box = sizes(box, source)
         table = Detections.from_arrays(
             np.full(len(category_id), image), category_id, score, box, source=source
         )
         return table if boxes is not None else replace(table, boxes_given=False)
-
-    def _ids_of(self, labels: Any, source: str) -> NDArray[np.int64]:
-        """[n] the category ids of labels."""
-        distinct, places = encode_ids(to_numpy(labels), "label", source)
-        if self._category_ids is not None:
-            known = len(self._category_ids)
-            wrong = (distinct < 0) | (distinct >= known)
-            if wrong.any():
-                raise InputError(
-                    f"{source}: label {distinct[wrong][0]}, expected 0 to {known - 1}, the places "
-                    "of category_ids"
-                )
-            distinct = self._category_ids[distinct]
-        return distinct[places]
 
     def _could_enter(self, table: Detections) -> NDArray[np.bool_]:
         """[n] above their class's threshold, and among the best of their class in the image."""
@@ -290,43 +108,6 @@ class TopKWriter:
         keep = (table.score > threshold[table.category]).astype(np.uint8)
         _native.keep_top(table.category, len(table.category_ids), table.score, self._limit, keep, 1)
         return keep.view(np.bool_)
-
-    def _require_masks(self, given: bool, source: str) -> None:
-        """All detections have masks, or none."""
-        before = self._journal.settings.get("masks")
-        if before is None:
-            self._journal.settle("masks", given)
-        elif before != given:
-            names = {True: "masks", False: "no masks"}
-            raise InputError(f"{source}: has {names[given]}, but images before {names[before]}")
-
-
-def _whole_number(value: Any, refusal: str) -> int:
-    """A whole number of 64 bits."""
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise InputError(refusal) from None
-    if isinstance(value, bool) or not -(2**63) <= number < 2**63:
-        raise InputError(refusal)
-    return number
-
-
-def _sizes(corners: Any, source: str) -> NDArray[np.float64]:
-    """[n, 4] x, y, w, h of [n, 4] corners."""
-    box = _floats(corners, "boxes", source)
-    if box.size == 0:
-        return box.reshape(0, 4)
-    if box.ndim != 2 or box.shape[1] != 4:
-        raise InputError(f"{source}: boxes have shape {box.shape}, expected (n, 4)")
-    return np.concatenate([box[:, :2], box[:, 2:] - box[:, :2]], axis=1)
-
-
-def _floats(values: Any, name: str, source: str) -> NDArray[np.float64]:
-    try:
-        return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{source}: {name} are not numbers: {error}") from None
 
 
 def _encoded(masks: Any, count: int, rows: NDArray[np.int64], source: str) -> Masks:
