@@ -12,8 +12,9 @@ from lvdet.errors import InputError
 from lvdet.train.batch import Batch, Objects
 from lvdet.train.classifier import Frequencies
 from lvdet.train.config import Config, Model
+from lvdet.train.detector.box_stage import BoxStage
 from lvdet.train.detector.build import build_detector
-from lvdet.train.detector.detector import Detector
+from lvdet.train.detector.detector import Detector, _Boxes
 from train.detector.random_batch import random_batch
 
 TINY = Model(backbone="tiny", weights="none", norm="group", anchors=(16, 32, 64, 128, 256))
@@ -123,3 +124,44 @@ def test_weights_that_are_not_numbers_give_losses_that_are_not() -> None:
 def test_an_unknown_name(name: str) -> None:
     with pytest.raises(InputError, match=f"model.{name} is 'yolo', expected one of "):
         made(**{name: "yolo"})
+
+
+def test_an_object_without_a_mask_trains_none() -> None:
+    detector = made().train()
+    batch = random_batch(1)[0]
+    objects = batch.objects
+    assert objects is not None
+    assert detector(batch)["mask"] > 0
+    unknown = replace(objects, frame=torch.zeros_like(objects.frame))
+    assert detector(replace(batch, objects=unknown))["mask"] == 0
+
+
+def test_what_is_no_sample_is_none_in_the_next_stage() -> None:
+    detector = made(kind="cascade_rcnn")
+    objects = random_batch(1)[0].objects
+    assert objects is not None
+    box = objects.box.clone()
+    box[objects.label < 0] = torch.tensor([3.0, 3, 40, 40])
+    before = _Boxes(
+        box, torch.where(objects.label >= 0, CLASSES, -1), torch.zeros_like(objects.label)
+    )
+    after = detector._matched(box, before, objects, 1)
+    assert torch.equal(after.label, objects.label)  # an object's own box is of its class
+    box[:, 0, 2:] = box[:, 0, :2]
+    assert (detector._matched(box, before, objects, 1).label[:, 0] == -1).all()
+
+
+def test_the_stages_of_a_cascade_share_the_gradient_of_the_features() -> None:
+    box, image = torch.tensor([[5.0, 5, 50, 60]]), torch.tensor([0])
+    gradients = []
+    for kind in ("mask_rcnn", "cascade_rcnn"):
+        stage = made(kind=kind).stages[0]
+        assert isinstance(stage, BoxStage)
+        torch.manual_seed(1)
+        for layer in (stage.mlp.fc6, stage.mlp.fc7):
+            torch.nn.init.normal_(layer.weight, std=0.05)
+        levels = [torch.ones(1, 32, 128 // s, 128 // s, requires_grad=True) for s in (4, 8, 16, 32)]
+        stage.features(levels, image, box).sum().backward()
+        gradients.append(levels[0].grad)
+    assert gradients[0].abs().max() > 0
+    torch.testing.assert_close(gradients[1], gradients[0] / 3)
