@@ -60,6 +60,18 @@ def test_train(tmp_path: Path) -> None:
     assert (tmp_path / "out.json").exists()
 
 
+def test_validation_data_are_looked_at(tmp_path: Path) -> None:
+    write_set(tmp_path)
+    write_set(tmp_path / "other", names=("square", "bar", "pole"))
+    config = write_config(tmp_path)
+    val = ("--set", f"data.val={tmp_path}/other/train.json", "--set", "data.val_images=other")
+    images = f"data.val_images={tmp_path}/other/images"
+    done = bare("train", config, "--out", tmp_path / "run", *val, "--set", images)
+    assert done.returncode == 2
+    assert "category 3 is 'pole' there, and 'post' in" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
 @pytest.mark.parametrize("verb", ["train", "predict", "synth"])
 def test_help(verb: str) -> None:
     done = bare(verb, "--help")

@@ -75,6 +75,32 @@ def test_files_that_are_not_there(folder: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
+def test_validation_data_are_looked_at_before_the_first_step(folder: Path, tmp_path: Path) -> None:
+    other = write_set(tmp_path / "other", names=("square", "bar", "pole"))
+    none = tmp_path / "none.json"
+    strange = json.loads(other.read_text())
+    strange["categories"] = [{"id": 77, "name": "square"}]
+    none.write_text(json.dumps(strange))
+    missing = tmp_path / "missing.json"
+    arguments = ("train", folder / "tiny.toml", "--device", "cpu", "--out", tmp_path / "run")
+    for val, images, says in (
+        (missing, folder / "images", "missing.json: No such file"),
+        (folder / "tiny.toml", folder / "images", "tiny.toml"),
+        (other, tmp_path, "8 of 8"),
+        (other, folder / "images", "category 3 is 'pole' there, and 'post' in"),
+        (none, folder / "images", "1 of 1 categories are none"),
+    ):
+        data = ("--set", f"data.val={val}", "--set", f"data.val_images={images}")
+        lvdet_call(*arguments, *data).refused(says)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_warm_up_beyond_the_end(folder: Path, tmp_path: Path) -> None:
+    arguments = ("train", folder / "tiny.toml", "--device", "cpu", "--out", tmp_path / "run")
+    lvdet_call(*arguments, "--set", "schedule.steps=1").refused("warmup_steps is 2, beyond the 1")
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_run_that_is_interrupted_says_how_to_go_on(folder: Path, tmp_path: Path) -> None:
     """Ctrl-C goes to every process of the terminal, those that load images too."""
     run = tmp_path / "run"

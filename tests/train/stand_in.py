@@ -14,9 +14,9 @@ from lvdet.train.batch import Batch
 from lvdet.train.classifier import Frequencies
 from lvdet.train.config import Config, Data, Run, Schedule
 from lvdet.train.log import Log
-from lvdet.train.loop import Training
 from lvdet.train.optimizer import build_optimizer
 from lvdet.train.processes import Process
+from lvdet.train.training import Training
 from lvdet.train.vocabulary import Vocabulary
 
 CPU = Process(0, 1, torch.device("cpu"))

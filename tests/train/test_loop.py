@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import signal
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +13,15 @@ import pytest
 import torch
 from torch import nn
 
-from lvdet.errors import LvdetError
+from lvdet.errors import InputError, LvdetError
 from lvdet.train.checkpoint import checkpoints
 from lvdet.train.live_line import LiveLine
 from lvdet.train.log import read_log
 from lvdet.train.optimizer import build_optimizer, load_momenta, momenta
+from lvdet.train.processes import Process
 from lvdet.train.safetensors_file import read_tensors
 from lvdet.train.schedule import rate_at, resolved_schedule
+from lvdet.train.step import precision_on, step_seed
 from lvdet.train.stopping import StoppedError, stopping
 from train.stand_in import StandIn, batches, config, training
 
@@ -52,11 +54,9 @@ def test_the_step_is_plain_sgd(tmp_path: Path) -> None:
     model = StandIn().train()
     schedule = resolved_schedule(what)
     buffers: dict[str, torch.Tensor] = {}
-    import lvdet.train.loop as loop
-
     means = []
     for step, batch in enumerate(batches(0, 12)):
-        torch.manual_seed(loop._seed(what, step, 0))
+        torch.manual_seed(step_seed(what.run.seed, step))
         losses = model(batch)
         gradients = torch.autograd.grad(sum(losses.values()), list(model.parameters()))  # type: ignore[arg-type]
         means.append(losses["first"].item())
@@ -77,7 +77,7 @@ def test_clipping(tmp_path: Path) -> None:
     what = replace(what, schedule=replace(what.schedule, clip=1e-3, momentum=0.0, weight_decay=0.0))
     run = training(tmp_path, what)
     before = [weight.detach().clone() for weight in run.detector.parameters()]
-    run._train_step(next(batches(0, 1)))
+    run.train_step(next(batches(0, 1)))
     moved = [a - b for a, b in zip(before, run.detector.parameters(), strict=True)]
     norm = nn.utils.get_total_norm(moved).item()
     assert norm == pytest.approx(1e-3 * rate_at(run.schedule, 0), rel=1e-3)
@@ -156,11 +156,103 @@ def test_workers_that_a_signal_has_ended(tmp_path: Path) -> None:
     def ended() -> Any:
         yield from batches(0, 5)
         os.kill(os.getpid(), signal.SIGINT)
-        raise RuntimeError("DataLoader worker (pid 1) exited unexpectedly")
+        raise InputError("one of 2 processes that load images was ended from outside")
 
     with stopping() as stop, pytest.raises(StoppedError, match="after 5 of 12"):
         training(tmp_path, config(), stop=stop).run_steps(ended())
     assert names(tmp_path)[-1] == "step-000000005"
+
+
+def test_a_signal_before_the_first_step(tmp_path: Path) -> None:
+    with stopping() as stop:
+        os.kill(os.getpid(), signal.SIGTERM)
+        with pytest.raises(StoppedError, match="before the first step"):
+            training(tmp_path, config(), stop=stop).run_steps(batches(0, 12))
+    assert names(tmp_path) == []
+
+
+def test_sigterm_twice_at_once_is_one(tmp_path: Path) -> None:
+    """A batch system and torchrun both send it."""
+    with stopping() as stop:
+        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert stop.signal == signal.SIGTERM
+
+
+def test_a_signal_is_not_kept_waiting_by_an_evaluation(tmp_path: Path) -> None:
+    """The run that is resumed evaluates."""
+    model, calls = StandIn(), []
+
+    def evaluate(detector: Any, what: Any, folder: Path, step: int) -> dict[str, Any]:
+        calls.append(step)
+        return {}
+
+    model.fail = lambda call: os.kill(os.getpid(), signal.SIGTERM) if call == 5 else None
+    what = config(evaluate_every=5)
+    with stopping() as stop, pytest.raises(StoppedError, match="after 5 of 12"):
+        training(tmp_path, what, model=model, stop=stop, evaluate=evaluate).run_steps(
+            batches(0, 12)
+        )
+    assert calls == []
+    assert names(tmp_path) == ["step-000000004", "step-000000005"]
+    training(tmp_path, what, step=5, evaluate=evaluate).run_steps(batches(5, 12))
+    assert calls == [5, 10, 12]
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "says"),
+    [
+        (InputError("7.png: the image cannot be read"), InputError, "7.png: the image cannot be"),
+        (OSError("Too many\nopen files"), LvdetError, "Too many open files"),
+        (MemoryError(), LvdetError, "there is not enough memory"),
+    ],
+)
+def test_a_batch_that_cannot_be_loaded(
+    error: Exception, kind: type[LvdetError], says: str, tmp_path: Path
+) -> None:
+    """What was finished is kept."""
+
+    def damaged() -> Any:
+        yield from batches(0, 7)
+        raise error
+
+    with pytest.raises(LvdetError) as caught:
+        training(tmp_path, config()).run_steps(damaged())
+    assert type(caught.value) is kind
+    assert str(caught.value).startswith(says)
+    assert str(caught.value).endswith(f"checkpoint is {tmp_path}/checkpoints/step-000000007")
+    assert names(tmp_path) == ["step-000000004", "step-000000007"]
+
+
+@dataclass
+class OneOfTwo(Process):
+    """The second process, whose first one says `told` after three steps."""
+
+    told: int = 0
+    calls: int = 0
+    waited: int = 0
+
+    def largest(self, number: int) -> int:
+        self.calls += 1
+        return max(number, self.told if self.calls > 3 else 0)
+
+    def wait_for_all(self) -> None:
+        self.waited += 1
+
+
+@pytest.mark.parametrize(
+    ("told", "says"), [(15, "stopped after 3 of 12.*step-000000003"), (1, "another process could")]
+)
+def test_the_second_process_waits_until_the_first_has_written(
+    told: int, says: str, tmp_path: Path
+) -> None:
+    """On a machine that does not see the run's folder."""
+    process = OneOfTwo(1, 2, torch.device("cpu"), told=told)
+    run = replace(training(tmp_path, config()), process=process, log=None)
+    with pytest.raises(LvdetError, match=says):
+        run.run_steps(batches(0, 12))
+    assert process.waited == 1
+    assert names(tmp_path) == []
 
 
 def weights_after(folder: Path) -> dict[str, torch.Tensor]:
@@ -255,13 +347,39 @@ def test_no_log(tmp_path: Path) -> None:
     assert read_log(tmp_path / "log.jsonl") == []
 
 
-def test_random_numbers_of_a_step_depend_on_seed_step_and_process() -> None:
-    import lvdet.train.loop as loop
+def test_random_numbers_of_a_step_depend_on_seed_and_step() -> None:
+    seeds = {step_seed(seed, step) for seed in range(13) for step in range(-1, 130)}
+    assert len(seeds) == 13 * 131
 
-    seeds = {
-        loop._seed(config(seed=seed), step, rank)
-        for seed in range(3)
-        for step in range(30)
-        for rank in range(3)
-    }
-    assert len(seeds) == 270
+
+def test_predictions_are_kept_as_checkpoints_are(tmp_path: Path) -> None:
+    """With what is beside them; what is not a prediction stays."""
+    (tmp_path / "predictions").mkdir()
+    (tmp_path / "predictions" / "notes.txt").write_text("mine")
+
+    def evaluate(detector: Any, what: Any, folder: Path, step: int) -> dict[str, Any]:
+        out = folder / "predictions" / f"step-{step:09}.json"
+        out.write_text("[]")
+        out.with_name(f"{out.name}.work").mkdir()
+        return {}
+
+    training(tmp_path, config(evaluate_every=2), evaluate=evaluate).run_steps(batches(0, 12))
+    kept = [f"step-0000000{step}.json{end}" for step in (10, 12) for end in ("", ".work")]
+    found = sorted(path.name for path in (tmp_path / "predictions").iterdir())
+    assert found == ["notes.txt", *kept]
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_precision(native: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """bf16 is what older GPUs can do, but slowly."""
+
+    def is_bf16_supported(including_emulation: bool = True) -> bool:
+        return native or including_emulation
+
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", is_bf16_supported)
+    gpu, cpu = torch.device("cuda"), torch.device("cpu")
+    assert precision_on(gpu, "") == ("bf16" if native else "fp32")
+    assert [precision_on(gpu, asked) for asked in ("bf16", "fp32")] == ["bf16", "fp32"]
+    assert [precision_on(cpu, asked) for asked in ("", "fp32")] == ["fp32", "fp32"]
+    with pytest.raises(InputError, match="needs a GPU"):
+        precision_on(cpu, "bf16")

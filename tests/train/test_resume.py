@@ -65,6 +65,7 @@ def require_same_weights(a: Path, b: Path) -> None:
 def test_killed_and_resumed_is_the_same_to_the_bit(
     folder: Path, config: Config, whole: Path
 ) -> None:
+    """What loads its images ends, too: it has the same stderr, which is read to its end."""
     run = folder / "killed"
     command = [sys.executable, "-m", "lvdet", "train", folder / "tiny.toml", "--out", run]
     changes = ["model.norm=batch", "run.log_every=1", "classifier.loss=federated", "run.workers=1"]
@@ -96,10 +97,77 @@ def test_killed_and_resumed_is_the_same_to_the_bit(
     assert losses[0] == losses[1]
 
 
+def test_a_signal_to_all_processes_loses_nothing(folder: Path, config: Config, whole: Path) -> None:
+    """As batch systems send it: to the run and to those that load its images."""
+    run = folder / "told"
+    command = [sys.executable, "-m", "lvdet", "train", folder / "tiny.toml", "--out", run]
+    changes = ["model.norm=batch", "run.log_every=1", "classifier.loss=federated", "run.workers=2"]
+    options = [part for change in changes for part in ("--set", change)]
+    with subprocess.Popen(
+        [*command, *options, "--device", "cpu", "--set", "run.checkpoint_every=0"],
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as process:
+        end = time.monotonic() + 100
+        while len(read_log(run / "log.jsonl")) < 2 and process.poll() is None:
+            assert time.monotonic() < end
+            time.sleep(0.005)
+        os.killpg(process.pid, signal.SIGTERM)
+        assert process.stderr is not None
+        errors = process.stderr.read().decode()
+    assert process.returncode == 128 + signal.SIGTERM, errors
+    (left,) = checkpoints(run)
+    assert left.name != f"step-{STEPS:09}", "it was not told in time"
+    assert errors.splitlines()[-1].endswith(f"--resume goes on from {left}")
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)
+    last = train(config, run, device="cpu", resume=True)
+    require_same_weights(last, checkpoints(whole)[-1])
+
+
 def test_a_finished_run_has_nothing_left_to_do(config: Config, whole: Path) -> None:
     before = (checkpoints(whole)[-1] / "model.safetensors").stat().st_mtime_ns
     assert train(config, whole, device="cpu", resume=True) == checkpoints(whole)[-1]
     assert (checkpoints(whole)[-1] / "model.safetensors").stat().st_mtime_ns == before
+
+
+@pytest.mark.parametrize("way", ["resume", "overwrite"])
+@pytest.mark.parametrize("name", ["config.toml", "log.jsonl", "notes.txt"])
+def test_a_folder_that_is_no_run_stays_as_it_is(
+    way: str, name: str, tmp_path: Path, config: Config
+) -> None:
+    (tmp_path / name).write_text("mine")
+    (tmp_path / "checkpoints").mkdir()
+    with pytest.raises(InputError, match="holds files, but no run"):
+        train(config, tmp_path, device="cpu", **{way: True})
+    assert (tmp_path / name).read_text() == "mine"
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["checkpoints", name])
+
+
+def test_a_run_without_a_checkpoint_yet_begins_anew(
+    tmp_path: Path, config: Config, whole: Path
+) -> None:
+    shutil.copytree(whole, tmp_path / "run")
+    shutil.rmtree(tmp_path / "run" / "checkpoints")
+    short = replace(config, schedule=replace(config.schedule, steps=2))
+    train(short, tmp_path / "run", device="cpu", resume=True)
+    assert [r["step"] for r in read_log(tmp_path / "run" / "log.jsonl")] == [1, 2]
+
+
+def test_a_warm_up_that_would_change(tmp_path: Path, config: Config) -> None:
+    """The default one depends on the steps, which may be changed only when it is over."""
+    schedule = replace(config.schedule, steps=20, warmup_steps=-1)
+    begun = replace(config, schedule=schedule)
+    with_steps = {
+        steps: replace(begun, schedule=replace(schedule, steps=steps)) for steps in (1, 2, 3, 20)
+    }
+    train(with_steps[1], tmp_path / "run", device="cpu")
+    with pytest.raises(InputError, match=r"warm-up, which was to last 0 steps of 1, .*2 of 20"):
+        train(with_steps[20], tmp_path / "run", device="cpu", resume=True)
+    train(with_steps[2], tmp_path / "run", device="cpu", resume=True)
+    assert train(with_steps[3], tmp_path / "run", device="cpu", resume=True).name.endswith("3")
 
 
 def test_a_folder_with_a_run_is_refused(config: Config, whole: Path) -> None:
@@ -151,7 +219,9 @@ def test_data_may_be_moved_and_the_run_be_longer(
 
 def test_weights_to_begin_with(tmp_path: Path, config: Config, whole: Path) -> None:
     """All of a detector's, if it is the same network."""
-    schedule = replace(config.schedule, steps=1, rate=1e-30, momentum=0.0, weight_decay=0.0)
+    schedule = replace(
+        config.schedule, steps=1, warmup_steps=0, rate=1e-30, momentum=0.0, weight_decay=0.0
+    )
     model = replace(config.model, weights=str(whole))
     begun = replace(config, model=model, schedule=schedule)
     last = train(begun, tmp_path / "run", device="cpu")
@@ -183,7 +253,12 @@ def test_what_is_fixed_stays_fixed(tmp_path: Path, config: Config, whole: Path) 
     short = replace(begun, schedule=replace(begun.schedule, steps=3))
     train(short, tmp_path / "parts", device="cpu")
     file.unlink()
+    shutil.copytree(tmp_path / "parts", tmp_path / "without")
     require_same_weights(train(begun, tmp_path / "parts", device="cpu", resume=True), last)
+    without = replace(begun, model=replace(begun.model, weights="none"))
+    found = train(without, tmp_path / "without", device="cpu", resume=True)
+    require_same_weights(found, last)
+    assert load_model(found, torch.device("cpu")).config == begun
     after = read_tensors(last / "model.safetensors")[0]
     moved = {
         n for n in body if n.endswith("0.weight") and not torch.equal(after[prefix + n], body[n])
@@ -210,9 +285,12 @@ def test_overwriting(tmp_path: Path, config: Config, whole: Path) -> None:
     """The run is removed, and nothing else in the folder."""
     shutil.copytree(whole, tmp_path / "run")
     (tmp_path / "run" / "notes.txt").write_text("mine")
-    short = replace(config, schedule=replace(config.schedule, steps=1))
+    (tmp_path / "run" / "predictions").mkdir()
+    (tmp_path / "run" / "predictions" / "step-000000006.json").write_text("[]")
+    short = replace(config, schedule=replace(config.schedule, steps=1, warmup_steps=1))
     train(short, tmp_path / "run", device="cpu", overwrite=True)
     assert [path.name for path in checkpoints(tmp_path / "run")] == ["step-000000001"]
     assert [r["step"] for r in read_log(tmp_path / "run" / "log.jsonl")] == [1]
     assert (tmp_path / "run" / "notes.txt").exists()
+    assert not (tmp_path / "run" / "predictions").exists()
     assert read_config(tmp_path / "run" / "config.toml") == short

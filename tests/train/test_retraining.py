@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,13 +11,13 @@ import torch
 
 from lvdet.errors import InputError
 from lvdet.train.checkpoint import describe
-from lvdet.train.config import Config
+from lvdet.train.config import Config, Retrain
 from lvdet.train.config_file import read_config
 from lvdet.train.loop import train
 from lvdet.train.safetensors_file import read_tensors
 from train.tiny_set import write_config, write_set
 
-CHANGES = ["schedule.steps=2", "model.norm=batch"]
+CHANGES = ["schedule.steps=2", "schedule.warmup_steps=1", "model.norm=batch"]
 
 
 @pytest.fixture(scope="module")
@@ -96,9 +97,14 @@ def test_it_learns_and_can_be_resumed(folder: Path, first: Path, tmp_path: Path)
     whole = train(config, tmp_path / "whole", device="cpu")
     short = replace(config, schedule=replace(config.schedule, steps=1))
     train(short, tmp_path / "parts", device="cpu")
+    shutil.copytree(tmp_path / "parts", tmp_path / "without")
     parts = train(config, tmp_path / "parts", device="cpu", resume=True)
+    without = replace(config, retrain=Retrain())  # what it began with is in its checkpoint
+    found = train(without, tmp_path / "without", device="cpu", resume=True)
     for name, tensor in weights(whole).items():
         assert torch.equal(weights(parts)[name], tensor), name
+        assert torch.equal(weights(found)[name], tensor), name
+    assert describe(found / "model.safetensors").config == config
 
 
 def test_a_cascade_has_three(folder: Path, tmp_path: Path) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
+from lvdet.errors import InputError
 from lvdet.train.config import Classifier, Config, Schedule
-from lvdet.train.schedule import rate_at, resolved_schedule
+from lvdet.train.schedule import rate_at, require_full_rate, resolved_schedule
 
 
 def test_as_torch_does_it() -> None:
@@ -38,6 +39,31 @@ def test_sigmoid_warms_up_for_longer() -> None:
 def test_a_low_rate_is_not_warmed_up_from_above() -> None:
     schedule = resolved_schedule(Config(schedule=Schedule(rate=1e-5)))
     assert {rate_at(schedule, step) for step in (0, 10, 1_000)} == {1e-5}
+
+
+@pytest.mark.parametrize(
+    ("loss", "steps", "expected"),
+    [
+        ("softmax", 180_000, 1_000),
+        ("softmax", 9_999, 999),
+        ("sigmoid", 90_000, 9_000),
+        ("sigmoid", 180_000, 10_000),
+        ("federated", 7, 0),
+    ],
+)
+def test_a_short_run_has_a_short_warm_up(loss: str, steps: int, expected: int) -> None:
+    what = Config(classifier=Classifier(loss=loss), schedule=Schedule(steps=steps))
+    assert resolved_schedule(what).warmup_steps == expected
+
+
+def test_a_warm_up_beyond_the_end() -> None:
+    """One that is asked for is taken as it is."""
+    schedule = resolved_schedule(Config(schedule=Schedule(steps=50, warmup_steps=50)))
+    assert schedule.warmup_steps == 50
+    require_full_rate(schedule)
+    schedule = resolved_schedule(Config(schedule=Schedule(steps=50, warmup_steps=51)))
+    with pytest.raises(InputError, match=r"warmup_steps is 51, beyond the 50 of schedule\.steps"):
+        require_full_rate(schedule)
 
 
 def test_no_warm_up() -> None:

@@ -49,22 +49,26 @@ def sets(*changes: str) -> list[str]:
     return [part for change in changes for part in ("--set", change)]
 
 
-def test_two_processes_train_as_one(tmp_path: Path) -> None:
+@pytest.mark.parametrize("loss", ["softmax", "federated"])
+def test_two_processes_train_as_one(loss: str, tmp_path: Path) -> None:
+    """With as many classes that the federated loss has to draw."""
     torch.set_num_threads(1)
-    write_set(tmp_path)
+    write_set(tmp_path, names=tuple(f"class {number}" for number in range(9)))
     write_config(tmp_path)
-    with torchrun(tmp_path, tmp_path / "two", *sets(*CHANGES)) as process:
+    changes = [*CHANGES, f"classifier.loss={loss}", "classifier.sampled_classes=5"]
+    with torchrun(tmp_path, tmp_path / "two", *sets(*changes)) as process:
         out, err = process.communicate(timeout=200)
     assert process.returncode == 0, err
+    assert "Warning" not in err
     assert out == f"{tmp_path}/two/checkpoints/step-000000002\n"
     assert err.count("step 2/2") == 1, "one process shows how it goes"
-    config = read_config(tmp_path / "tiny.toml", CHANGES)
+    config = read_config(tmp_path / "tiny.toml", changes)
     train(config, tmp_path / "one", device="cpu")
     logs = [read_log(tmp_path / name / "log.jsonl") for name in ("two", "one")]
     assert [record["step"] for record in logs[0]] == [1, 2]
     for two, one in zip(*logs, strict=True):
         assert two["losses"] == pytest.approx(one["losses"], rel=1e-3)
-    still = [*CHANGES, "schedule.rate=1e-30", "schedule.warmup_rate=1e-30"]
+    still = [*changes, "schedule.rate=1e-30", "schedule.warmup_rate=1e-30"]
     train(read_config(tmp_path / "tiny.toml", still), tmp_path / "begun", device="cpu")
     two, one, begun = (
         read_tensors(checkpoints(tmp_path / name)[-1] / "model.safetensors")[0]

@@ -16,8 +16,10 @@ from lvdet.cli.targets import require_target
 from lvdet.cli.terminal import progress_bar
 
 if TYPE_CHECKING:
+    from lvdet.read.files import Progress
     from lvdet.train.config import Config
     from lvdet.train.detector.detector import Detector
+    from lvdet.train.vocabulary import Vocabulary
 
 EXAMPLES = """\
 Examples:
@@ -80,7 +82,8 @@ def run(arguments: Sequence[str]) -> None:
             device=options.device,
             resume=options.resume,
             overwrite=options.overwrite,
-            evaluate=_evaluate if config.data.val else None,
+            evaluate=_evaluate,
+            check=_check,
             line=LiveLine(),
             watch=progress_bar,
         )
@@ -102,6 +105,14 @@ def run(arguments: Sequence[str]) -> None:
             options.output,
         )
     print(checkpoint)
+
+
+def _check(config: Config, trained: Vocabulary, progress: Progress | None) -> None:
+    """Refuses validation data that an evaluation would refuse, after many steps."""
+    from lvdet.predict.image_list import annotated_images
+
+    listed = annotated_images(Path(config.data.val), Path(config.data.val_images), progress)
+    listed.require_classes_of(trained.ids.tolist(), trained.names)
 
 
 def _evaluate(detector: Detector, config: Config, folder: Path, step: int) -> dict[str, Any]:

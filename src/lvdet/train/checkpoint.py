@@ -80,9 +80,9 @@ def checkpoints(run: Path) -> list[Path]:
     return [path for _, path in sorted(found)]
 
 
-def step_of(checkpoint: Path) -> int:
-    """The steps after which a checkpoint was made, from its name."""
-    return int(checkpoint.name.removeprefix("step-"))
+def checkpoint_after(run: Path, step: int) -> Path:
+    """Where the checkpoint after a step is, or will be."""
+    return run / "checkpoints" / f"step-{step:09}"
 
 
 def save_checkpoint(
@@ -96,8 +96,8 @@ def save_checkpoint(
     """Writes a checkpoint, and removes older ones but the newest `keep`."""
     folder = run / "checkpoints"
     make_folder(folder)
-    target = folder / f"step-{described.step:09}"
-    temporary = folder / f".step-{described.step:09}.part"
+    target = checkpoint_after(run, described.step)
+    temporary = folder / f".{target.name}.part"
     try:
         for old in folder.glob(".step-*.part"):  # of a write that was killed
             shutil.rmtree(old)

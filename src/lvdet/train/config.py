@@ -96,7 +96,8 @@ class Schedule:
     batch:        images a step, over all processes
     milestones:   steps after which the rate is multiplied by `decay`
     warmup_rate, warmup_steps: rate at the first step, and steps until the full rate; -1: the
-                  paper's, 1e-4 and 10,000 for sigmoid, 1e-3 and 1,000 for the others
+                  paper's, 1e-4 and 10,000 for sigmoid, 1e-3 and 1,000 for the others, but a
+                  tenth of all steps at most
     clip:         largest norm of the gradient; 0: none
     """
 
@@ -125,9 +126,10 @@ class Run:
     """The process and its files.
 
     checkpoint_every, evaluate_every, log_every: steps; 0: only at the end (no log: never)
-    keep:    checkpoints that are kept
-    workers: processes that load images; -1: one a core, up to 8
-    precision: "bf16" or "fp32"; "": bf16 on a GPU, fp32 without one
+    keep:    checkpoints that are kept, and predictions of evaluations
+    workers: processes that load images, for each that trains; -1: one a core, which those that
+             train on a machine share, up to 8
+    precision: "bf16" or "fp32"; "": bf16 on a GPU that has it, else fp32
     """
 
     seed: int = 0

@@ -2,56 +2,43 @@
 
 from __future__ import annotations
 
-import hashlib
-import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import nn
 
-from lvdet.errors import InputError, LvdetError
+from lvdet.errors import InputError
 from lvdet.read.files import Progress
-from lvdet.train.batch import Batch
 from lvdet.train.beginning import begin_model
-from lvdet.train.checkpoint import Described, checkpoints, save_checkpoint
+from lvdet.train.checkpoint import checkpoint_after
 from lvdet.train.config import Config
-from lvdet.train.device_batches import device_batches
-from lvdet.train.live_line import LiveLine, evaluation_text
+from lvdet.train.live_line import LiveLine
 from lvdet.train.log import Log
-from lvdet.train.optimizer import build_optimizer, load_momenta, momenta, set_rate
+from lvdet.train.optimizer import build_optimizer, load_momenta
 from lvdet.train.processes import Process, joined, parallel
-from lvdet.train.retraining import fix_statistics
 from lvdet.train.run_folder import (
     LOG,
     clear,
-    config_hash,
-    last_checkpoint,
     locked,
     require_new,
+    require_own,
+    resumed,
     write_config,
 )
 from lvdet.train.safetensors_file import read_tensors
-from lvdet.train.schedule import rate_at, resolved_schedule
-from lvdet.train.step_losses import NotFiniteError, StepLosses, require_finite
-from lvdet.train.stopping import Stop, StoppedError, stopping
+from lvdet.train.schedule import require_full_rate, resolved_schedule
+from lvdet.train.step import step_seed
+from lvdet.train.stopping import stopping
+from lvdet.train.training import Evaluate, Training
 from lvdet.train.vocabulary import Vocabulary
 
-if TYPE_CHECKING:
-    from lvdet.train.detector.detector import Detector
-
-#: Takes the detector in eval mode, the config, the run's folder and the steps so far; gives what
-#: goes to the log.
-Evaluate = Callable[["Detector", Config, Path, int], dict[str, Any]]
+#: Takes the config, the classes of the training set and what watches a file being read; raises
+#: where the validation data cannot be evaluated on.
+Check = Callable[[Config, Vocabulary, Progress | None], None]
 
 #: Takes a title; gives a context with what is called with the bytes that were read.
 Watch = Callable[[str], AbstractContextManager[Progress | None]]
-
-#: Steps between looks at the losses where nothing is logged.
-UNLOGGED = 100
 
 
 def train(
@@ -62,6 +49,7 @@ def train(
     resume: bool = False,
     overwrite: bool = False,
     evaluate: Evaluate | None = None,
+    check: Check | None = None,
     line: LiveLine | None = None,
     watch: Watch | None = None,
 ) -> Path:
@@ -72,6 +60,7 @@ def train(
     overwrite: remove the run that is in the folder
     evaluate:  called where the config has validation data, at every `run.evaluate_every` steps
                and at the end
+    check:     looks at the validation data before the first step
     line, watch: show how it goes, and how the annotations are read
 
     Under torchrun, the processes share each batch. Everything random depends on the seed and the
@@ -80,27 +69,34 @@ def train(
     from lvdet.train.data.annotations import read_dataset
     from lvdet.train.data.loader import Loader
 
+    require_full_rate(resolved_schedule(config))
     with joined(device) as process, stopping() as stop:
         if config.schedule.batch % process.world:
             raise InputError(
                 f"schedule.batch is {config.schedule.batch}, which {process.world} processes "
                 "cannot share equally"
             )
-        if not (resume or overwrite):
-            require_new(folder)
+        if process.first:
+            (require_own if resume or overwrite else require_new)(folder)
         annotations = Path(config.data.train)
         with watched(watch if process.first else None, f"reading {annotations.name}") as progress:
             dataset = read_dataset(annotations, Path(config.data.train_images), progress=progress)
         vocabulary = Vocabulary.of(dataset)
+        if process.first and check is not None and config.data.val:
+            with watched(watch, f"reading {Path(config.data.val).name}") as progress:
+                check(config, vocabulary, progress)
         with locked(folder) if process.first else nullcontext():
-            checkpoint = last_checkpoint(folder, config, vocabulary) if resume else None
-            torch.manual_seed(_seed(config, -1, 0))
+            going_on = resumed(folder, config, vocabulary) if resume else None
+            checkpoint = None
+            if going_on is not None:
+                checkpoint, config = going_on.checkpoint, going_on.config
+            torch.manual_seed(step_seed(config.run.seed, -1))
             begun = begin_model(config, vocabulary, checkpoint, process)
             optimizer = build_optimizer(begun.detector, config.schedule)
             if checkpoint is not None:
                 file = checkpoint / "optimizer.safetensors"
                 load_momenta(begun.detector, optimizer, read_tensors(file)[0], file)
-            process.wait_for_all()  # all have read what the first may now remove
+            _require_one_step(process, begun.step, folder)  # all have read what may be removed now
             log = None
             if process.first:
                 if checkpoint is None:
@@ -130,233 +126,20 @@ def train(
                 world=process.world,
             )
             run.run_steps(loader)
-    return checkpoints(folder)[-1]
+    return checkpoint_after(folder, config.schedule.steps)
 
 
-@dataclass
-class Training:
-    """A run in progress.
-
-    model: the detector, or the detector as several processes train it
-    step:  steps done so far
-    log, line: of the first process
-    """
-
-    config: Config
-    folder: Path
-    process: Process
-    detector: Detector
-    model: nn.Module
-    optimizer: torch.optim.SGD
-    vocabulary: Vocabulary
-    step: int = 0
-    evaluate: Evaluate | None = None
-    log: Log | None = None
-    line: LiveLine | None = None
-    stop: Stop = field(default_factory=Stop)
-
-    def __post_init__(self) -> None:
-        self.losses = StepLosses()
-        self.schedule = resolved_schedule(self.config)
-        on_gpu = self.process.device.type == "cuda"
-        self.precision = self.config.run.precision or ("bf16" if on_gpu else "fp32")
-        if self.precision == "bf16" and not on_gpu:
-            raise InputError('run.precision is "bf16", which needs a GPU; set it to "fp32"')
-        # What stays in float32, as the last layer does, is multiplied in TF32 on a GPU.
-        torch.set_float32_matmul_precision("high")
-
-    def run_steps(self, batches: Iterable[Batch]) -> None:
-        """All steps that are left: logs, saves and evaluates when it is time, and at the end."""
-        every, steps = self.config.run, self.schedule.steps
-        if self._evaluation_is_missing():
-            self._evaluate()
-        self._train_mode()
-        with self._explained():
-            source = iter(device_batches(batches, self.process.device, every.channels_last))
-            while self.step < steps:
-                batch = self._next(source)
-                if batch is not None:
-                    self._train_step(batch)
-                    self.step += 1
-                number = self.process.agreed(self.stop.signal)
-                end = self.step == steps
-                if self.step % (every.log_every or UNLOGGED) == 0 or end:
-                    self._record()
-                evaluated = self.evaluate is not None and _due(self.step, every.evaluate_every)
-                stopped = batch is None or number
-                if stopped or end or evaluated or _due(self.step, every.checkpoint_every):
-                    self._save()
-                if stopped and not end:
-                    raise StoppedError(
-                        f"stopped after {self.step:,} of {steps:,} steps; --resume goes on from "
-                        f"{checkpoints(self.folder)[-1]}",
-                        number or self.stop.signal,
-                    )
-                if end or evaluated:
-                    self._evaluate()
-        if self.line is not None:
-            self.line.end()
-
-    def _next(self, source: Iterator[Batch]) -> Batch | None:
-        """The next batch; None where a signal ended the processes that load it."""
-        begun = time.monotonic()
-        try:
-            return next(source)
-        except RuntimeError:
-            if self.stop.signal and self.process.world == 1 and self.step:
-                return None
-            raise
-        except StopIteration:
-            raise LvdetError(f"the data ended before step {self.step + 1:,}") from None
-        finally:
-            self.losses.waited += time.monotonic() - begun
-
-    def _train_step(self, batch: Batch) -> None:
-        torch.manual_seed(_seed(self.config, self.step, self.process.rank))
-        set_rate(self.optimizer, rate_at(self.schedule, self.step))
-        kind = self.process.device.type
-        with torch.autocast(kind, torch.bfloat16, enabled=self.precision == "bf16"):
-            losses = self.model(batch)
-        total = self.losses.add(losses)
-        self.optimizer.zero_grad(set_to_none=True)
-        total.backward()  # type: ignore[no-untyped-call]
-        if self.schedule.clip:
-            nn.utils.clip_grad_norm_(self.model.parameters(), self.schedule.clip)
-        self.optimizer.step()
-
-    def _train_mode(self) -> None:
-        self.model.train()
-        if self.config.retrain.checkpoint:
-            fix_statistics(self.model)
-
-    def _record(self) -> None:
-        """A line of the log on the steps since the last one."""
-        self.losses.fetch(self.step)
-        count = len(self.losses.fetched)
-        means, seconds, waited = self.losses.finish()
-        if self.log is None or not self.config.run.log_every or not count:
-            return
-        cuda = self.process.device.type == "cuda"
-        record = {
-            "step": self.step,
-            "time": time.time(),
-            "images": self.step * self.schedule.batch,
-            "rate": rate_at(self.schedule, self.step - 1),
-            "losses": means,
-            "images_per_s": count * self.schedule.batch / seconds,
-            "data_wait": waited,
-            "gpu_memory": torch.cuda.max_memory_allocated() if cuda else None,
-        }
-        self.log.write(record)
-        if self.line is not None:
-            left = (self.schedule.steps - self.step) * seconds / count
-            self.line.record({**record, "seconds_left": left}, self.schedule.steps)
-
-    def _save(self) -> None:
-        """A checkpoint, unless a loss or a weight is not finite."""
-        self.losses.fetch(self.step)
-        if not self.process.first or self._saved():
-            return
-        remembered = momenta(self.detector, self.optimizer)
-        parameters = dict(self.detector.named_parameters())
-        require_finite(
-            {name: parameters[name] for name in remembered}
-            | {f"of the momentum of {name}": tensor for name, tensor in remembered.items()}
+def _require_one_step(process: Process, step: int, folder: Path) -> None:
+    """Refuses processes that would go on from different steps."""
+    last, first = process.largest(step), -process.largest(-step)
+    if first != last:
+        raise InputError(
+            f"{folder}: process {process.rank} would go on from step {step:,}, others from "
+            f"{last if step == first else first:,}: all have to see the same folder, with --out "
+            "on a disk that they share"
         )
-        fixed = tuple(name for name, p in parameters.items() if not p.requires_grad)
-        save_checkpoint(
-            self.folder,
-            self.detector,
-            remembered,
-            Described(self.config, self.vocabulary, self.step, fixed),
-            {
-                "images": self.step * self.schedule.batch,
-                "config": config_hash(self.config),
-                "processes": self.process.world,
-                "precision": self.precision,
-                "torch": torch.__version__,
-                "time": time.time(),
-            },
-            self.config.run.keep,
-        )
-
-    def _saved(self) -> bool:
-        return any(path.name == f"step-{self.step:09}" for path in checkpoints(self.folder))
-
-    def _evaluation_is_missing(self) -> bool:
-        """A run that was killed while it evaluated does so again."""
-        due = self.step == self.schedule.steps or _due(self.step, self.config.run.evaluate_every)
-        if self.evaluate is None or not due or not self.step:
-            return False
-        missing = self.log is not None and not self.log.evaluated(self.step)
-        return bool(self.process.largest(missing))
-
-    def _evaluate(self) -> None:
-        """The first process evaluates, the others wait."""
-        if self.evaluate is None:
-            return
-        if self.line is not None:
-            self.line.end()
-        if self.log is not None:
-            self.detector.eval()
-            begun = time.monotonic()
-            outcome = self.evaluate(self.detector, self.config, self.folder, self.step)
-            seconds = time.monotonic() - begun
-            record = {"step": self.step, "time": time.time(), "seconds": seconds}
-            self.log.write({**record, "evaluation": outcome})
-            self.losses.begun += seconds
-            if self.line is not None:
-                self.line.say(evaluation_text(self.step, outcome))
-        self.process.wait_for_all()
-        self._train_mode()
-
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        """What cannot be gone on with, in one line that says what to do."""
-        try:
-            yield
-        except NotFiniteError as error:
-            raise LvdetError(
-                f"{error}: training has failed; {self._last_good()}; try a lower schedule.rate, a "
-                "longer schedule.warmup_steps, or schedule.clip = 10.0"
-            ) from None
-        except torch.cuda.OutOfMemoryError:
-            raise LvdetError(
-                f"the GPU's memory is full in step {self.step + 1:,}, with "
-                f"{self.schedule.batch // self.process.world} images a GPU of "
-                f"{self.config.input.by} side up to {max(self.config.input.sizes)}: lower "
-                "schedule.batch or input.sizes, set run.precision to bf16, or set "
-                "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; " + self._saved_after_all()
-            ) from None
-        finally:
-            if self.line is not None:
-                self.line.end()
-
-    def _last_good(self) -> str:
-        found = checkpoints(self.folder)
-        return f"the last good checkpoint is {found[-1]}" if found else "there is no checkpoint yet"
-
-    def _saved_after_all(self) -> str:
-        """Keeps the steps that were finished: the one that failed has changed no weight yet."""
-        self.optimizer.zero_grad(set_to_none=True)
-        try:
-            if self.process.world == 1 and self.step:
-                self._save()
-        except (LvdetError, RuntimeError):
-            pass
-        return self._last_good()
 
 
 def watched(watch: Watch | None, title: str) -> AbstractContextManager[Progress | None]:
     """The watcher's context, or one that shows nothing."""
     return nullcontext() if watch is None else watch(title)
-
-
-def _due(step: int, every: int) -> bool:
-    return every > 0 and step % every == 0
-
-
-def _seed(config: Config, step: int, rank: int) -> int:
-    """What everything random in a step depends on."""
-    text = f"{config.run.seed} {step} {rank}".encode()
-    return int.from_bytes(hashlib.blake2b(text, digest_size=7).digest(), "little")

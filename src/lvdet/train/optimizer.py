@@ -36,12 +36,6 @@ def build_optimizer(model: nn.Module, schedule: Schedule) -> torch.optim.SGD:
     )
 
 
-def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
-    """The rate of the next step."""
-    for group in optimizer.param_groups:
-        group["lr"] = rate
-
-
 def momenta(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
     """What the optimiser remembers, by name of the parameter."""
     return {

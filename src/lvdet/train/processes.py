@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import os
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -27,12 +29,26 @@ def mean_over_processes(count: Tensor) -> Tensor:
     Gradients of the processes are averaged. So a loss whose parts are divided by the mean count
     has the gradient that one process with all images would have.
     """
-    if not (dist.is_available() and dist.is_initialized()) or dist.get_world_size() == 1:
+    if _alone():
         return count
     with torch.no_grad():
         mean = count.detach().clone()
         dist.all_reduce(mean)
         return mean / dist.get_world_size()
+
+
+def any_over_processes(mask: Tensor) -> Tensor:
+    """Where a mask is true in any process; the mask itself where there is one."""
+    if _alone():
+        return mask
+    found = mask.to(torch.uint8)
+    dist.all_reduce(found, dist.ReduceOp.MAX)
+    return found.bool()
+
+
+def _alone() -> bool:
+    there = dist.is_available() and dist.is_initialized()
+    return not there or dist.get_world_size() == 1
 
 
 @dataclass
@@ -48,29 +64,14 @@ class Process:
     world: int
     device: torch.device
     control: Any = None
-    _pending: tuple[Any, Tensor] | None = None
 
     @property
     def first(self) -> bool:
         """Whether it is the one that writes."""
         return self.rank == 0
 
-    def agreed(self, signal: int) -> int:
-        """The largest number that any process said in the call before; of one process, what it
-        says now. All get the same answer, and none waits for it: it comes a step later."""
-        if self.world == 1:
-            return signal
-        answer = 0
-        if self._pending is not None:
-            work, told = self._pending
-            work.wait()
-            answer = int(told)
-        told = torch.tensor(signal)
-        self._pending = dist.all_reduce(told, dist.ReduceOp.MAX, self.control, async_op=True), told
-        return answer
-
     def largest(self, number: int) -> int:
-        """The largest number that any process says; waits for all of them."""
+        """The largest number that any process says; hosts wait for each other, devices go on."""
         if self.world == 1:
             return number
         told = torch.tensor(number)
@@ -111,7 +112,6 @@ def joined(device: str | None = None) -> Iterator[Process]:
         control = dist.new_group(backend="gloo", timeout=PATIENCE)
         process = Process(rank, world, place, control)
         yield process
-        process.agreed(0)
         process.wait_for_all()
     except RuntimeError as error:  # DistBackendError is one
         if isinstance(error, dist.DistError) or "gloo" in str(error):
@@ -140,11 +140,16 @@ def parallel(model: nn.Module, process: Process) -> nn.Module:
     """
     if process.world == 1:
         return model
+    # Of weights of 1 x 1 pixels, which in channels-last memory have strides that mean nothing.
+    warnings.filterwarnings("ignore", "Grad strides do not match bucket view strides")
+    known = inspect.signature(DistributedDataParallel).parameters
+    sync = "forward_sync_buffers" if "forward_sync_buffers" in known else "broadcast_buffers"
+    options: dict[str, Any] = {sync: process.device.type == "cpu" and has_statistics(model)}
     return DistributedDataParallel(
         model,
         device_ids=[process.device] if process.device.type == "cuda" else None,
-        broadcast_buffers=process.device.type == "cpu" and has_statistics(model),
         gradient_as_bucket_view=True,
+        **options,
     )
 
 

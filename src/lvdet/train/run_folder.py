@@ -3,6 +3,8 @@
 config.toml     the whole config, with absolute paths
 log.jsonl       losses and evaluations
 checkpoints/    see `lvdet.train.checkpoint`
+predictions/    step-000005000.json of each of the last evaluations
+.lock           of the process that trains here
 """
 
 from __future__ import annotations
@@ -10,28 +12,37 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lvdet.errors import InputError, OutputError
 from lvdet.read.files import make_folder, write_text
-from lvdet.train.checkpoint import Described, checkpoints, describe
+from lvdet.train.checkpoint import checkpoints, describe
 from lvdet.train.config import Config
 from lvdet.train.config_file import config_text, flat_values
+from lvdet.train.schedule import resolved_schedule
 from lvdet.train.vocabulary import Vocabulary
 
 CONFIG, LOG, _LOCK = "config.toml", "log.jsonl", ".lock"
+_STEP = re.compile(r"step-(\d{9,})\.")
+
+_PREDICTIONS = "predictions"
 
 #: Keys that a run may be gone on with changed: the weights after a step do not depend on them.
-#: Of the data it is the counts that are compared: the files may have been moved.
+#: Of the data it is the counts that are compared: the files may have been moved. What a run began
+#: with is in its checkpoints.
 FREE = frozenset(
     {
         "data.train",
         "data.train_images",
         "data.val",
         "data.val_images",
+        "model.weights",
+        "retrain.checkpoint",
         "schedule.steps",
         "run.workers",
         "run.log_every",
@@ -48,12 +59,26 @@ def config_hash(config: Config) -> str:
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def last_checkpoint(folder: Path, config: Config, vocabulary: Vocabulary) -> Path | None:
-    """The checkpoint to go on from, if it is of the same config and data."""
+@dataclass(frozen=True)
+class Resumed:
+    """The checkpoint to go on from, and the config, with what the run began with."""
+
+    checkpoint: Path
+    config: Config
+
+
+def resumed(folder: Path, config: Config, vocabulary: Vocabulary) -> Resumed | None:
+    """How to go on with the run in a folder, if it is of the same config and data; None where
+    there is no checkpoint yet."""
     found = checkpoints(folder)
     if not found:
         return None
-    told: Described = describe(found[-1] / "model.safetensors")
+    told = describe(found[-1] / "model.safetensors")
+    config = replace(
+        config,
+        model=replace(config.model, weights=told.config.model.weights),
+        retrain=told.config.retrain,
+    )
     theirs, mine = flat_values(told.config), flat_values(config)
     for key, value in mine.items():
         if key not in FREE and theirs[key] != value:
@@ -67,7 +92,14 @@ def last_checkpoint(folder: Path, config: Config, vocabulary: Vocabulary) -> Pat
             f"{folder}: has been trained for {told.step:,} steps, schedule.steps is "
             f"{config.schedule.steps:,}"
         )
-    return found[-1]
+    was, now = (resolved_schedule(c).warmup_steps for c in (told.config, config))
+    if was != now and told.step < max(was, now):
+        raise InputError(
+            f"{folder}: is in its warm-up, which was to last {was:,} steps of "
+            f"{told.config.schedule.steps:,}, and would {now:,} of {config.schedule.steps:,}: "
+            "change schedule.steps after it"
+        )
+    return Resumed(found[-1], config)
 
 
 def require_new(folder: Path) -> None:
@@ -80,6 +112,19 @@ def require_new(folder: Path) -> None:
         )
 
 
+def require_own(folder: Path) -> None:
+    """Refuses a folder with files that are not a run's: beginning one would remove some of them."""
+    try:
+        require_new(folder)
+    except InputError:
+        if folder.is_dir() and ((folder / _LOCK).exists() or checkpoints(folder)):
+            return
+        raise InputError(
+            f"{folder}: holds files, but no run to go on with or to remove; name another folder "
+            "with --out"
+        ) from None
+
+
 def clear(folder: Path) -> None:
     """Removes a run, and nothing else that is there."""
     try:
@@ -89,6 +134,24 @@ def clear(folder: Path) -> None:
             shutil.rmtree(folder / "checkpoints")
     except OSError as error:
         raise OutputError(f"{folder}: cannot be removed: {error.strerror}") from None
+    remove_predictions(folder, 0)
+
+
+def remove_predictions(folder: Path, keep: int) -> None:
+    """Removes the predictions of a run's evaluations but the newest `keep`, with all that was
+    written beside them."""
+    found: dict[int, list[Path]] = {}
+    for path in (folder / _PREDICTIONS).glob("step-*"):
+        if match := _STEP.match(path.name):
+            found.setdefault(int(match[1]), []).append(path)
+    try:
+        for step in sorted(found, reverse=True)[keep:]:
+            for path in found[step]:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        if not keep and found and not any((folder / _PREDICTIONS).iterdir()):
+            (folder / _PREDICTIONS).rmdir()
+    except OSError as error:
+        raise OutputError(f"{folder / _PREDICTIONS}: cannot be removed: {error}") from None
 
 
 def write_config(folder: Path, config: Config) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -19,19 +20,27 @@ class StoppedError(LvdetError):
         self.signal = number
 
 
+#: Seconds in which another SIGTERM is the same one: a batch system sends it to all processes, and
+#: torchrun, which has it too, to those that it started.
+SAME = 2.0
+
+
 class Stop:
     """signal: the first that came, 0 before."""
 
     signal = 0
+    since = 0.0
 
     def handle(self, number: int, frame: FrameType | None) -> None:
         """Notes a signal; the second one ends the process as it would without us."""
+        if number == self.signal == signal.SIGTERM and time.monotonic() < self.since + SAME:
+            return
         if self.signal:
             signal.signal(number, signal.SIG_DFL)
             if number == signal.SIGINT:
                 raise KeyboardInterrupt
             signal.raise_signal(number)
-        self.signal = number
+        self.signal, self.since = number, time.monotonic()
 
 
 @contextmanager

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
+import sys
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Generic, TypeVar
 
 import torch
 from torch.utils import data
 
-from lvdet.errors import InputError
+from lvdet.errors import InputError, LvdetError
 
 T = TypeVar("T")
 
@@ -24,7 +28,7 @@ SHARED_MEMORY = "/dev/shm"
 
 @dataclass(frozen=True)
 class _Failure:
-    """An InputError on its way from a worker: raised there, it would arrive as a traceback."""
+    """An error on its way from a worker: raised there, it would arrive as a traceback."""
 
     text: str
 
@@ -36,7 +40,9 @@ class _Work(data.Dataset[Any], Generic[T]):
     def __getitem__(self, job: Any) -> T | _Failure:
         try:
             return self.make(job)
-        except InputError as error:
+        except MemoryError:
+            return _Failure("there is not enough memory to load images: try fewer run.workers")
+        except (LvdetError, OSError) as error:
             return _Failure(str(error))
 
 
@@ -56,9 +62,17 @@ def work_ahead(
     workers: processes; 0: none beside this one, -1: one a core, up to MOST
     size:    bytes of the largest outcome, roughly
 
-    Where there is a GPU the outcomes' memory is pinned.
+    Where there is a GPU the outcomes' memory is pinned. Signals that ask to end are for this
+    process: the others end when it does.
     """
-    workers, ahead = plan(workers, size)
+    asked = workers
+    workers, ahead = plan(asked, size)
+    if asked and not workers:
+        _say(
+            f"{SHARED_MEMORY} has no room for 2 batches of {size / 1e6:,.0f} MB a process, so "
+            "images are loaded by the processes that use them, which is slow; give it more "
+            "(docker run --shm-size)"
+        )
     loader: data.DataLoader[Any] = data.DataLoader(
         _Work(make),
         batch_size=None,
@@ -66,11 +80,12 @@ def work_ahead(
         num_workers=workers,
         prefetch_factor=ahead if workers else None,
         collate_fn=_as_it_is,
+        worker_init_fn=_ignore_signals,
         pin_memory=torch.cuda.is_available(),
         generator=torch.Generator(),  # else it would take a number from the run's
     )
     try:
-        for outcome in loader:
+        for outcome in _quietly(loader):
             if isinstance(outcome, _Failure):
                 raise InputError(outcome.text)
             yield outcome
@@ -83,20 +98,50 @@ def work_ahead(
         ) from None
 
 
+def _quietly(loader: data.DataLoader[Any]) -> Iterator[Any]:
+    """The loader's outcomes. torch would raise wherever the main thread is at the moment that a
+    worker dies, in the middle of a step or of a file; without its handler it raises in here, when
+    the worker's next outcome is asked for."""
+    before = signal.getsignal(signal.SIGCHLD)
+    outcomes = iter(loader)
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGCHLD, before or signal.SIG_DFL)
+    return outcomes
+
+
+def _ignore_signals(worker: int) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+
+
+@cache
+def _say(text: str) -> None:
+    """A line on stderr, once; of several processes the first one's."""
+    if os.environ.get("RANK", "0") == "0":
+        print(f"note: {text}", file=sys.stderr, flush=True)
+
+
 def plan(workers: int, size: int) -> tuple[int, int]:
     """Processes, and batches each is ahead, so that all of them have room in shared memory.
 
-    Containers often have 64 MB of it, and a worker that finds none left is killed.
+    Containers often have 64 MB of it, and a worker that finds none left is killed. Cores and
+    memory are shared by the processes that torchrun started on this machine.
     """
+    sharing = _sharing()
     if workers < 0:
-        workers = min(MOST, cores())
+        workers = min(MOST, max(1, cores() // sharing))
     try:
-        room = shutil.disk_usage(SHARED_MEMORY).free * 3 // 4
+        room = shutil.disk_usage(SHARED_MEMORY).free * 3 // 4 // sharing
     except OSError:
         return workers, AHEAD
     batches = room // max(size, 1)
     workers = min(workers, batches // 2)
     return workers, max(1, min(AHEAD, batches // max(workers, 1) - 1))
+
+
+def _sharing() -> int:
+    text = os.environ.get("LOCAL_WORLD_SIZE", "1")
+    return max(1, int(text)) if text.isdecimal() else 1
 
 
 def cores() -> int:

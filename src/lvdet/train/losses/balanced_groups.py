@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from lvdet.train.losses.class_loss import ClassLoss
+from lvdet.train.processes import mean_over_processes
 
 #: A class is in the first group whose bound is above its training instances; in the last without.
 BOUNDS = (10, 100, 1000)
@@ -69,8 +70,8 @@ def balanced_groups_loss(
 ) -> Tensor:
     """The sum over groups of the mean cross-entropy over each group's chosen samples.
 
-    A group without any gives 0; both as Li et al. do it. Logits are [N, K + G], `sizes` and `slot`
-    a Layout's.
+    A group without any gives 0; both as Li et al. do it. The mean is over the samples that all
+    processes have chosen, each of its own. Logits are [N, K + G], `sizes` and `slot` a Layout's.
     """
     target = slot[:, label + 1]
     chosen = choose_samples(target > 0, label >= 0, ratio)
@@ -81,7 +82,8 @@ def balanced_groups_loss(
         ]
     )
     total = torch.where(chosen, losses, 0).sum(dim=1)
-    return (total / chosen.sum(dim=1).clamp(min=1)).sum()
+    count = mean_over_processes(chosen.sum(dim=1).to(total.dtype))
+    return (total / torch.where(count > 0, count, 1)).sum()
 
 
 class BalancedGroups(ClassLoss):

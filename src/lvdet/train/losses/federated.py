@@ -7,6 +7,7 @@ from torch import Tensor
 
 from lvdet.train.losses.class_loss import ClassLoss
 from lvdet.train.losses.sigmoid import PRIOR, binary_cross_entropy, hits, log_odds
+from lvdet.train.processes import any_over_processes
 
 #: Classes are drawn with chances in proportion to image_count to this power.
 POWER = 0.5
@@ -30,11 +31,12 @@ def federated_loss(
 ) -> Tensor:
     """Binary cross-entropy summed over samples and the classes of one draw, / count.
 
-    Present are the classes of the labels. Background samples count, for the same classes. Logits
-    are [N, K], weights [K].
+    Present are the classes of the labels of all processes, which draw the same others: the loop
+    seeds them alike. Background samples count, for the same classes. Logits are [N, K], weights
+    [K].
     """
     hit = hits(label, logits.shape[1])
-    chosen = draw_classes(hit.any(dim=0), weight, size)
+    chosen = draw_classes(any_over_processes(hit.any(dim=0)), weight, size)
     loss = binary_cross_entropy(logits, hit).masked_fill(~chosen, 0)
     return torch.where(label >= 0, loss.sum(dim=1), 0).sum() / count
 
