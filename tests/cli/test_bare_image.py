@@ -102,3 +102,17 @@ def test_without_torch_it_says_so(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert done.stderr.startswith("lvdet: error: torch is not installed")
     assert done.stderr.count("\n") == 1
+
+
+def test_without_the_compiled_core_the_rest_says_so() -> None:
+    """typer is there, and so is lvdet, but for its core."""
+    code = "import sys; sys.modules['lvdet._native'] = None; from lvdet.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "evaluate", "gt.json", "dt.json"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("lvdet: error: lvdet's compiled core is not installed: ")
+    assert done.stderr.count("\n") == 1

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
 Examples:
-  lvdet train configs/synth.toml
+  lvdet train images/config.toml
   lvdet train mask_rcnn.toml --set schedule.rate=0.01 --set classifier.loss=federated
   lvdet train mask_rcnn.toml --out runs/second --resume
 """

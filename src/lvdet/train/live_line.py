@@ -57,9 +57,10 @@ def record_text(record: Mapping[str, Any], steps: int) -> str:
 
 
 def evaluation_text(step: int, outcome: Mapping[str, Any]) -> str:
-    """AP under each protocol in one line, or what was noted instead."""
+    """AP under each protocol in one line, in percent as `lvdet evaluate` prints it, or what was
+    noted instead."""
     parts = [
-        f"AP-{name.capitalize()} {'—' if found['AP'] is None else format(found['AP'], '.4g')}"
+        f"AP-{name.capitalize()} {'–' if found['AP'] is None else format(100 * found['AP'], '.2f')}"
         for name, found in outcome.items()
         if isinstance(found, Mapping) and "AP" in found
     ]
