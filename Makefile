@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-long bench bench-calibration bench-compare bench-report lint format stub clean
+.PHONY: demo test test-long bench bench-calibration bench-compare bench-report bench-training lint format stub clean
 
 demo: $(VENV)/.installed
 	$(BIN)/lvdet demo demo
@@ -24,6 +24,10 @@ bench-calibration: $(VENV)/.installed benchmarks/.venv/.installed
 
 bench-report: $(VENV)/.tested-with
 	$(BIN)/python benchmarks/report.py $(BENCH_ARGS)
+
+# On a machine with a GPU, with its own PyTorch: nothing is installed.
+bench-training:
+	PYTHONPATH=src $(PYTHON) benchmarks/training.py $(BENCH_ARGS)
 
 bench-compare: $(VENV)/.installed
 	$(BIN)/python benchmarks/resampling.py $(BENCH_ARGS)

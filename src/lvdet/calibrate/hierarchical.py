@@ -8,12 +8,14 @@ A class with much evidence keeps what it says; one with little says what its gro
 classes and groups differ (S, T, m) is learned from the data by empirical Bayes: expectation
 maximisation, in which the log loss of each class is a parabola, with the slope and curvature that
 it has at the class's most probable weights (Laplace's approximation). Nothing is left to be chosen.
+The bottom of parabolas may lie anywhere where hardly a label is in doubt: a step of the groups'
+means that makes them less probable is taken back, and a shorter one tried.
 docs/calibration.md tells the rest.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +35,13 @@ _ROUNDS, _STEPS = 50, 100
 _STILL = 1e-3
 #: How far levels may move before classes are looked at again: an approximation holds nearby only.
 _FAR = 0.5
+#: How far a group's mean may go in a round at first. It is a fourth of the way that was too far
+#: afterwards, and twice as far where that is in the way.
+_REACH = 2.0
+#: What sums of log losses may be off by, of themselves.
+_ROUNDING = 1e-9
+#: Variances further apart than this are beyond what float64 can invert.
+_APART = 1e12
 
 
 def fit_hierarchical(
@@ -50,8 +59,9 @@ def fit_hierarchical(
     )
     levels = Levels.around(whole, int(group.max()) + 1)
     data = Labelled(samples.score, samples.right, samples.offsets, features, 2)
-    weights = np.tile(whole, (len(group), 1))
-    for _ in range(_ROUNDS):
+
+    def seen(levels: Levels, weights: Floats) -> _Seen:
+        """Classes under levels, looked for from the weights on."""
         weights = fit_logistic(
             data,
             weights,
@@ -60,13 +70,28 @@ def fit_hierarchical(
             threads=threads,
             progress=progress,
         )
-        slope, curvature = likelihoods(data, weights, threads=threads)
+        loss, slope, curvature = likelihoods(data, weights, threads=threads)
         shift = np.einsum("kij,kj->ki", curvature, weights) - slope
-        before, levels = levels, learned(levels, Evidence(curvature, shift, group))
-        if levels.distance(before) < _STILL:
+        return _Seen(levels, weights, loss, Evidence(curvature, shift, group))
+
+    best = seen(levels, np.tile(whole, (len(group), 1)))
+    reach = np.full(len(levels.mean), _REACH)
+    for _ in range(_ROUNDS):
+        levels = learned(best.levels, best.evidence, reach)
+        if levels.distance(best.levels) < _STILL:
             break
+        tried = seen(levels, best.weights)
+        way = np.abs(levels.mean - best.levels.mean).max(axis=1)
+        before = best.surprise(levels)
+        worse = tried.surprise(levels) > before + _ROUNDING * np.abs(before)
+        if worse.any():
+            reach = np.where(worse, way / 4, reach)
+            levels = best.levels
+        else:
+            reach = np.where(way > reach / 2, 2 * reach, reach)
+            best = tried
     weights = fit_logistic(
-        data, weights, prior=levels.prior(group), threads=threads, progress=progress
+        data, best.weights, prior=levels.prior(group), threads=threads, progress=progress
     )
     return [LogOdds(*row) for row in weights.tolist()]
 
@@ -96,6 +121,19 @@ class Levels:
             max(np.abs(self.mean - other.mean).max(), np.abs(self.spread - other.spread).max())
         )
 
+    @property
+    def sound(self) -> bool:
+        """Numbers that float64 can go on with."""
+        if not (np.isfinite(self.mean).all() and np.isfinite(self.top_mean).all()):
+            return False
+        for spread in (self.spread, self.top_spread):
+            if not np.isfinite(spread).all():
+                return False
+            variances = np.linalg.eigvalsh(spread)
+            if not variances[-1] < _APART * variances[0]:
+                return False
+        return True
+
     def prior(self, group: NDArray[np.int32]) -> Prior:
         """What is thought of classes of these groups before they are seen."""
         precision = np.linalg.inv(self.spread)
@@ -114,12 +152,50 @@ class Evidence:
     group: NDArray[np.int32]
 
 
-def learned(levels: Levels, evidence: Evidence) -> Levels:
+@dataclass(frozen=True, eq=False)
+class _Seen:
+    """What was found under levels: [C, P] the most probable weights of classes, the [C] log losses
+    there, and what that says of other weights."""
+
+    levels: Levels
+    weights: Floats
+    loss: Floats
+    evidence: Evidence
+
+    def surprise(self, levels: Levels) -> Floats:
+        """[G] of each group how improbable its mean, its classes' weights and their labels are
+        together, were the rest as in these levels: the negative logarithm, but for a constant."""
+        group = self.evidence.group
+        away = self.weights - self.levels.mean[group]
+        above = self.levels.mean - levels.top_mean
+        of_class = self.loss + _squares(away, levels.spread) / 2
+        return (
+            np.bincount(group, of_class, minlength=len(above))
+            + _squares(above, levels.top_spread) / 2
+        )
+
+
+def learned(levels: Levels, evidence: Evidence, reach: Floats | float = np.inf) -> Levels:
     """Levels under which the evidence is more likely, by expectation maximisation: the most likely
-    ones, or as far on the way to them as the evidence can be trusted."""
+    ones, or as far on the way to them as the evidence can be trusted.
+
+    reach: [G] how far the means of groups may go. Where one would go further, all go as far as
+        they may and the rest stays: it is learned around means that are not on their way.
+    """
     begin = levels
     for _ in range(_STEPS):
-        before, levels = levels, _maximised(levels, evidence)
+        before = levels
+        try:
+            levels = _maximised(levels, evidence)
+        except np.linalg.LinAlgError:  # more evidence beside less than float64 has digits for
+            return before
+        if not levels.sound:
+            return before
+        way = levels.mean - begin.mean
+        length = np.abs(way).max(axis=1)
+        if (length > reach).any():
+            share = np.minimum(1.0, reach / np.maximum(length, _STILL))
+            return replace(before, mean=begin.mean + share[:, None] * way)
         if levels.distance(before) < _STILL or levels.distance(begin) > _FAR:
             break
     return levels
@@ -152,3 +228,9 @@ def _maximised(levels: Levels, evidence: Evidence) -> Levels:
     apart = groups - top
     top_spread = (apart.T @ apart + unsure.sum(axis=0) + _FIRST) / len(groups)
     return Levels(mean, (spread + spread.T) / 2, top, (top_spread + top_spread.T) / 2)
+
+
+def _squares(vectors: Floats, spread: Floats) -> Floats:
+    """[n] squared lengths of vectors [n, P], measured by a spread."""
+    squares: Floats = (vectors * np.linalg.solve(spread, vectors.T).T).sum(axis=1)
+    return squares

@@ -131,20 +131,21 @@ class LineMethod:
 
 def likelihoods(
     data: Labelled, weights: Floats, *, threads: int | None = None
-) -> tuple[Floats, Floats]:
-    """[C, P] slope and [C, P, P] curvature of each class's log loss, summed over its rows, at the
-    weights ([C, P])."""
-    slope = np.zeros(weights.shape)
+) -> tuple[Floats, Floats, Floats]:
+    """[C] log loss of each class, its [C, P] slope and its [C, P, P] curvature, summed over its
+    rows, at the weights ([C, P])."""
+    loss, slope = np.zeros(len(weights)), np.zeros(weights.shape)
     curvature = np.zeros((*weights.shape, weights.shape[1]))
 
     def look_at(classes: NDArray[np.int64]) -> None:
         some = _Classes.of(data, classes, weights[classes])
         seen = some.look(weights[classes])
+        loss[classes] = seen.loss * some.evidence
         slope[classes] = seen.slope * some.evidence[:, None]
         curvature[classes] = seen.curvature * some.evidence[:, None, None]
 
     _for_all(data.offsets, look_at, threads)
-    return slope, curvature
+    return loss, slope, curvature
 
 
 def _for_all(
