@@ -31,13 +31,13 @@ def annotations(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("loss", "objectness", "normalized"),
     [
         *((loss, False, False) for loss in LOSSES),
-        *((loss, True, True) for loss in LOSSES),
         ("softmax", True, False),
         ("softmax", False, True),
+        ("softmax", True, True),
         *(
-            pytest.param(loss, objectness, not objectness, marks=pytest.mark.long)
+            pytest.param(loss, objectness, normalized, marks=pytest.mark.long)
             for loss in LOSSES[1:]
-            for objectness in (True, False)
+            for objectness, normalized in ((True, False), (False, True), (True, True))
         ),
     ],
 )
@@ -61,7 +61,8 @@ def test_the_cascade(annotations: Path, tmp_path: Path) -> None:
 def box_ap50(annotations: Path, folder: Path, head: Classifier, kind: str) -> float:
     """AP-Fixed at IoU 0.5 of a tiny detector on the images it was trained on."""
     images = annotations.parent.parent / "train"
-    steps = 200
+    # Balanced groups see few background boxes: false detections are the last to go.
+    steps = 300 if head.loss == "balanced_groups" else 200
     # Sigmoids of normalised logits, 50 times steeper, need a lower rate.
     rate = 0.02 if head.normalized and head.loss in LOSSES[1:4] else 0.05
     config = Config(
