@@ -6,36 +6,19 @@ import json
 import os
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
 from PIL import Image
 
+from cli.bare import bare
 from cli.run_lvdet import lvdet_call
 from lvdet.predict import sinks
 from predict.brute_force import records_of
 from predict.tiny_run import write_run, write_val
 
 torch.set_num_threads(1)
-SOURCE = Path(__file__).parents[2] / "src"
-#: What a bare PyTorch image does not have.
-MISSING = ("lvdet._native", "typer", "rich", "scipy", "pyarrow", "safetensors", "pycocotools")
-BARE = f"""
-import sys
-from importlib.abc import MetaPathFinder
-
-class Missing(MetaPathFinder):
-    def find_spec(self, name, path, target=None):
-        if any(name == one or name.startswith(one + ".") for one in {MISSING!r}):
-            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
-
-sys.meta_path.insert(0, Missing())
-from lvdet.cli import main
-main()
-"""
 
 
 @pytest.fixture(scope="module")
@@ -97,21 +80,15 @@ def test_picture_alone(folder: Path, tmp_path: Path) -> None:
 
 def test_on_a_bare_machine(folder: Path, tmp_path: Path) -> None:
     """With PyTorch, NumPy and Pillow alone, from the source tree: the same detections."""
-    usual, bare = tmp_path / "usual.json", tmp_path / "bare.json"
-    call = ("predict", str(folder / "run"), str(folder / "images"), *QUICK)
+    usual, plain = tmp_path / "usual.json", tmp_path / "bare.json"
+    call = ("predict", folder / "run", folder / "images", *QUICK)
     lvdet_call(*call, "-o", usual).good()
     picture = tmp_path / "picture.png"
-    options = ("-o", str(bare), "--picture", str(picture), "--image", "2.png", "--above", "0.1")
-    done = subprocess.run(
-        [sys.executable, "-c", BARE, *call, *options],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=os.environ | {"PYTHONPATH": str(SOURCE), "OMP_NUM_THREADS": "1"},
-    )
+    options = ("-o", plain, "--picture", picture, "--image", "2.png", "--above", "0.1")
+    done = bare(*call, *options)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
-    assert records_of(bare) == records_of(usual)
+    assert records_of(plain) == records_of(usual)
     assert picture.exists()
 
 

@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -27,8 +25,8 @@ from lvdet.predict.settings import Settings
 from lvdet.predict.work_folder import OtherSettingsError
 from lvdet.sink import journal
 from predict.random_detector import RandomDetector, random_model, write_images
+from sink.count_down import count_down
 
-STEPS = {"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "write"}
 #: Steps at the end of which none is left out, beside those after the last that was killed.
 END = 10
 
@@ -92,27 +90,6 @@ def main(folder: Path, stride: int, kind: str) -> None:
         if step % stride:
             killed_at(step, others=True)
     print(steps // stride)
-
-
-def count_down(step: int, folder: Path) -> None:
-    """Kills this process at the step."""
-    left = [step]
-
-    def hook(event: str, arguments: tuple[Any, ...]) -> None:
-        if event in STEPS and str(arguments[0]).startswith(str(folder)):
-            left[0] -= 1
-            if left[0] < 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-
-    def write_in_halves(file: Any, content: bytes) -> None:
-        middle = len(content) // 2
-        write(file, content[:middle])
-        hook("write", (file.name,))
-        write(file, content[middle:])
-
-    write = journal._write
-    journal._write = write_in_halves
-    sys.addaudithook(hook)
 
 
 main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3])

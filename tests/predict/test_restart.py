@@ -70,7 +70,7 @@ def test_finished_images_are_not_looked_at_again(tmp_path: Path) -> None:
 
         def __exit__(self, *_: object) -> None: ...
 
-    predict(random_model(detector), images, out, chosen, lambda _: Told())
+    predict(random_model(detector), images, out, chosen, lambda _, unit: Told())
     assert len(detector.batches) == 10
     assert told == [(6, 9), (8, 9), (9, 9)]
     assert out.read_bytes() == whole.read_bytes()

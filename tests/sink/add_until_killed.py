@@ -12,12 +12,12 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import lvdet
-from lvdet.sink import journal, top_k_writer
+from lvdet.sink import journal, top_k_base
 from sink.added_images import columns, random_images
 
 
 def main(target: str, images: int, seed: int, per_class: int) -> None:
-    top_k_writer.COMPACT_ROWS, journal.FILE_BYTES = 60, 4000
+    top_k_base.COMPACT_ROWS, journal.FILE_BYTES = 60, 4000
     sink = lvdet.TopKWriter(target, per_class=per_class)
     say("begun")
     for image_id, records in random_images(images, seed):

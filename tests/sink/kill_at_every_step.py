@@ -8,20 +8,18 @@ A step is a file that is opened, renamed or removed, a folder made or removed, o
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from pathlib import Path
-from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import lvdet
-from lvdet.sink import journal, top_k_writer
+from lvdet.sink import journal, top_k_base
 from sink.added_images import add_all, best, columns, journal_of, random_images, records_of
+from sink.count_down import count_down
 
 IMAGES, PER_CLASS = random_images(14, 0), 2
 EXPECTED = best(IMAGES, PER_CLASS)
-STEPS = {"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "write"}
 
 
 def killed_at(step: int, target: Path) -> tuple[list[int], bool]:
@@ -45,28 +43,6 @@ def killed_at(step: int, target: Path) -> tuple[list[int], bool]:
     killed = os.WIFSIGNALED(status)
     assert killed or status == 0, status
     return ids, killed
-
-
-def count_down(step: int, folder: Path) -> None:
-    """Kills this process at the step."""
-    left = [step]
-
-    def hook(event: str, arguments: tuple[Any, ...]) -> None:
-        if event in STEPS and str(arguments[0]).startswith(str(folder)):
-            left[0] -= 1
-            if left[0] < 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-
-    def write_in_halves(file: Any, content: bytes) -> None:
-        middle = len(content) // 2
-        write(file, content[:middle])
-        hook("write", (file.name,))
-        write(file, content[middle:])
-        hook("write", (file.name,))
-
-    write = journal._write
-    journal._write = write_in_halves
-    sys.addaudithook(hook)
 
 
 def run(folder: Path) -> int:
@@ -104,6 +80,6 @@ def go_on(target: Path, ids: list[int], complete: bool) -> None:
     sink.close()
 
 
-top_k_writer.COMPACT_ROWS, top_k_writer.GROWTH, journal.FILE_BYTES = 4, 1, 500
+top_k_base.COMPACT_ROWS, top_k_base.GROWTH, journal.FILE_BYTES = 4, 1, 500
 os.fsync = lambda _: None  # for crashes of the machine; slow
 print(run(Path(sys.argv[1])))

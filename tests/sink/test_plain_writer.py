@@ -20,7 +20,7 @@ from pycocotools import mask as coco
 
 import lvdet
 from lvdet.errors import InputError
-from lvdet.sink import journal, plain_writer, top_k_writer
+from lvdet.sink import journal, plain_writer, top_k_base
 from lvdet.sink.plain_writer import PlainTopKWriter
 from sink.added_images import best, columns, journal_of, random_images
 
@@ -31,9 +31,8 @@ BOTH: tuple[Callable[..., Any], ...] = (lvdet.TopKWriter, PlainTopKWriter)
 def small_journal(compact_rows: int, file_bytes: int) -> Iterator[None]:
     """Compacts and begins new files after so few rows and bytes."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (plain_writer, top_k_writer):
-            patch.setattr(module, "COMPACT_ROWS", compact_rows)
-            patch.setattr(module, "GROWTH", 1.2)
+        patch.setattr(top_k_base, "COMPACT_ROWS", compact_rows)
+        patch.setattr(top_k_base, "GROWTH", 1.2)
         patch.setattr(plain_writer, "BLOCK", 5)
         patch.setattr(journal, "FILE_BYTES", file_bytes)
         yield

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lvdet
-from lvdet.sink import journal, top_k_writer
+from lvdet.sink import journal, top_k_base
 from read.record_files import assert_holds
 from sink.added_images import Image, add_all, best, columns, journal_of, random_images, records_of
 
@@ -25,8 +25,8 @@ ENDINGS = [".json", ".jsonl", ".ndjson", ".parquet"]
 def small_journal(compact_rows: int, file_bytes: int) -> Iterator[None]:
     """Compacts and begins new files after so few rows and bytes."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(top_k_writer, "COMPACT_ROWS", compact_rows)
-        patch.setattr(top_k_writer, "GROWTH", 1.2)
+        patch.setattr(top_k_base, "COMPACT_ROWS", compact_rows)
+        patch.setattr(top_k_base, "GROWTH", 1.2)
         patch.setattr(journal, "FILE_BYTES", file_bytes)
         yield
 

@@ -17,12 +17,12 @@ from lvdet.calibrate.samples import (
     require_right,
 )
 from lvdet.errors import InputError
-from lvdet.metrics.inputs import Annotations, DetectionSource, ResultSource, Watch, watched
+from lvdet.metrics.inputs import Annotations, DetectionSource, ResultSource
 from lvdet.metrics.protocols import FIXED_PER_CLASS
 from lvdet.metrics.subsets import first_ids
 from lvdet.metrics.warnings import reading_warnings
 from lvdet.read.detections import read_detections
-from lvdet.read.files import Progress
+from lvdet.read.files import Progress, Watch, watched
 from lvdet.tables.categories import Categories
 from lvdet.tables.detections import Detections
 from lvdet.tables.problems import rows_of

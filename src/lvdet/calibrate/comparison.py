@@ -18,9 +18,10 @@ from lvdet.calibrate.samples import (
 from lvdet.calibrate.trials import CrossFitted, Judge, Trained, Trial
 from lvdet.errors import InputError
 from lvdet.limit.budgets import PerClass
-from lvdet.metrics.inputs import Annotations, ResultSource, Watch, watched
+from lvdet.metrics.inputs import Annotations, ResultSource
 from lvdet.metrics.protocols import FIXED_PER_CLASS
 from lvdet.metrics.warnings import input_warnings, reading_warnings
+from lvdet.read.files import Watch, watched
 
 #: The paper's methods, and the one for classes with few detections.
 SHOWN = (*PAPER, HIERARCHICAL)

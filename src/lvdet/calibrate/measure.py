@@ -8,11 +8,12 @@ from typing import Any
 
 from lvdet.calibrate.reliability import CalibrationErrors, Reliability, reliability
 from lvdet.calibrate.samples import IOU_THRESHOLD, Samples, load_samples
-from lvdet.metrics.inputs import Annotations, ResultSource, Watch, headline
+from lvdet.metrics.inputs import Annotations, ResultSource, headline
 from lvdet.metrics.protocols import FIXED_PER_CLASS
 from lvdet.metrics.summary import defined
 from lvdet.metrics.table_text import Cell, Layout, percent, text
 from lvdet.metrics.warnings import reading_warnings
+from lvdet.read.files import Watch
 
 _HEAD = ("", "detections", "ECE", "MCE", "adaptive", "Brier", "log loss")
 _GROUPS = {"r": "rare", "c": "common", "f": "frequent"}

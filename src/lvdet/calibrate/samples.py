@@ -14,8 +14,9 @@ from lvdet.calibrate.maps import Floats
 from lvdet.errors import InputError
 from lvdet.limit.budgets import PerClass
 from lvdet.limit.needs import Need
-from lvdet.metrics.inputs import Annotations, Pair, ResultSource, Watch, load_pair
+from lvdet.metrics.inputs import Annotations, Pair, ResultSource, load_pair
 from lvdet.metrics.protocols import FIXED_PER_CLASS
+from lvdet.read.files import Watch
 from lvdet.tables.categories import Categories
 from lvdet.tables.matches import Matches
 from lvdet.tables.problems import rows_of

@@ -19,8 +19,8 @@ from lvdet.errors import InputError
 
 if TYPE_CHECKING:
     from lvdet.diagnosis.result import Diagnosis
-    from lvdet.metrics.inputs import Watch
     from lvdet.metrics.result import Evaluation
+    from lvdet.read.files import Watch
 
 EXAMPLES = """\b
 Examples:

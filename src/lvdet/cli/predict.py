@@ -5,7 +5,6 @@ from __future__ import annotations
 import tempfile
 from argparse import Namespace
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -206,7 +205,7 @@ def _predict(model: LoadedModel, listed: ImageList, output: Path, settings: Sett
     from lvdet.predict.loading import DamagedImageError
     from lvdet.train.live_line import duration
 
-    watch = partial(progress_bar, unit="images")
+    watch = progress_bar
     try:
         summary = predict(model, listed.images, output, settings, watch)
     except DamagedImageError as error:

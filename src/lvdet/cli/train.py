@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -118,4 +117,4 @@ def _check(config: Config, trained: Vocabulary, progress: Progress | None) -> No
 def _evaluate(detector: Detector, config: Config, folder: Path, step: int) -> dict[str, Any]:
     from lvdet.predict.during_training import evaluate
 
-    return evaluate(detector, config, folder, step, partial(progress_bar, unit="images"))
+    return evaluate(detector, config, folder, step, progress_bar)

@@ -21,10 +21,11 @@ from lvdet.compare.verdicts import GROUPS, sentences
 from lvdet.errors import InputError
 from lvdet.limit.budgets import PerClass, describe
 from lvdet.limit.needs import everything
-from lvdet.metrics.inputs import Annotations, Pair, ResultSource, Watch, load_pair, watched
+from lvdet.metrics.inputs import Annotations, Pair, ResultSource, load_pair
 from lvdet.metrics.protocols import PROTOCOLS, protocols
 from lvdet.metrics.scores import NAMES
 from lvdet.metrics.warnings import input_warnings
+from lvdet.read.files import Watch, watched
 from lvdet.tables.ground_truth import GroundTruth
 from lvdet.tables.problems import category_rows
 from lvdet.threads import thread_count

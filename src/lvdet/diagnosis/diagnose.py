@@ -16,7 +16,7 @@ from lvdet.limit.budgets import PerClass, describe
 from lvdet.limit.needs import Need
 from lvdet.match.match import match, to_be_found
 from lvdet.metrics.cuts import Cuts
-from lvdet.metrics.inputs import Annotations, Pair, ResultSource, Watch, load_pair
+from lvdet.metrics.inputs import Annotations, Pair, ResultSource, load_pair
 from lvdet.metrics.protocols import (
     FIXED_PER_CLASS,
     PROTOCOLS,
@@ -27,6 +27,7 @@ from lvdet.metrics.protocols import (
 from lvdet.metrics.result import Evaluation
 from lvdet.metrics.subsets import select
 from lvdet.metrics.warnings import named_cut_warnings, reading_warnings
+from lvdet.read.files import Watch
 from lvdet.tables.categories import resolve_groups
 from lvdet.tables.ground_truth import GroundTruth
 

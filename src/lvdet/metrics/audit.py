@@ -10,10 +10,11 @@ from lvdet.limit.needs import Need
 from lvdet.metrics.audit_result import Audit, ShortClass
 from lvdet.metrics.class_caps import largest_class, search_caps
 from lvdet.metrics.cuts import Cuts
-from lvdet.metrics.inputs import Annotations, ResultSource, Watch, load_pair
+from lvdet.metrics.inputs import Annotations, ResultSource, load_pair
 from lvdet.metrics.protocols import FIXED_PER_CLASS, old_budget
 from lvdet.metrics.scores import Scores
 from lvdet.metrics.warnings import reading_warnings
+from lvdet.read.files import Watch
 from lvdet.tables.categories import Categories
 from lvdet.tables.ground_truth import GroundTruth
 

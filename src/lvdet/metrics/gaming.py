@@ -20,13 +20,14 @@ from lvdet.limit.needs import everything
 from lvdet.metrics.account import Account, outcomes
 from lvdet.metrics.class_caps import ClassCap, largest_class, search_caps
 from lvdet.metrics.cuts import Cuts
-from lvdet.metrics.inputs import Annotations, DetectionSource, Pair, Watch, load_pair
+from lvdet.metrics.inputs import Annotations, DetectionSource, Pair, load_pair
 from lvdet.metrics.protocols import FIXED_PER_CLASS, LVIS_PER_IMAGE, old_budget
 from lvdet.metrics.scores import Scores
 from lvdet.metrics.subsets import counted_classes
 from lvdet.metrics.summary import defined
 from lvdet.metrics.table_text import Layout, compared, text
 from lvdet.metrics.warnings import coco_limit_warning, named_cut_warnings, reading_warnings
+from lvdet.read.files import Watch
 from lvdet.tables.detections import Detections
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +23,7 @@ from lvdet.read.detections import (
     read_detections,
     read_results,
 )
-from lvdet.read.files import Progress
+from lvdet.read.files import Watch, watched
 from lvdet.tables.detections import Detections
 from lvdet.tables.ground_truth import GroundTruth
 from lvdet.tables.matches import Matches
@@ -36,20 +35,6 @@ Annotations: TypeAlias = GroundTruth | FilePath
 DetectionSource: TypeAlias = Detections | FilePath | list[FilePath]
 #: The same, or what was read already, for several questions about one file.
 ResultSource: TypeAlias = DetectionSource | Results
-
-
-class Watch(Protocol):
-    """Called with what is being done and what is counted; what it gives is entered while that
-    lasts, and told of the progress."""
-
-    def __call__(
-        self, title: str, /, *, unit: str = "bytes"
-    ) -> AbstractContextManager[Progress | None]: ...
-
-
-def watched(watch: Watch | None, title: str, unit: str) -> AbstractContextManager[Progress | None]:
-    """The watch, where there is one."""
-    return nullcontext() if watch is None else watch(title, unit=unit)
 
 
 @dataclass(frozen=True, eq=False)

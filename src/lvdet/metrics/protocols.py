@@ -12,12 +12,13 @@ from lvdet.errors import InputError
 from lvdet.limit.budgets import Budget, PerClass, PerImage, PerImageClass, apply, describe
 from lvdet.limit.needs import Need
 from lvdet.metrics.average_precision import Curves, class_curves
-from lvdet.metrics.inputs import Annotations, ResultSource, Watch, load_pair
+from lvdet.metrics.inputs import Annotations, ResultSource, load_pair
 from lvdet.metrics.pooled import Pools
 from lvdet.metrics.result import Evaluation, ProtocolResult
 from lvdet.metrics.subsets import counted, select
 from lvdet.metrics.summary import AP, AP_AREAS, AR, Metric, group_metrics, summarize
 from lvdet.metrics.warnings import input_warnings
+from lvdet.read.files import Watch
 from lvdet.tables.categories import resolve_groups
 from lvdet.tables.ground_truth import GroundTruth
 from lvdet.tables.matches import Matches

@@ -23,7 +23,7 @@ from lvdet.metrics.budget_tables import (
     paper_tables,
 )
 from lvdet.metrics.cuts import Cuts
-from lvdet.metrics.inputs import Annotations, Pair, ResultSource, Watch, load_pair
+from lvdet.metrics.inputs import Annotations, Pair, ResultSource, load_pair
 from lvdet.metrics.protocols import old_budget
 from lvdet.metrics.scores import Scores
 from lvdet.metrics.subsets import select
@@ -34,6 +34,7 @@ from lvdet.metrics.warnings import (
     cut_warnings,
     reading_warnings,
 )
+from lvdet.read.files import Watch
 from lvdet.tables.categories import FREQUENCIES, Categories
 from lvdet.tables.ground_truth import GroundTruth
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -12,13 +12,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lvdet.predict.batches import Image, Portions, unfinished
-from lvdet.predict.device import Execution
+from lvdet.predict.batches import Image, unfinished
+from lvdet.predict.job import Job
 from lvdet.predict.loading import load
 from lvdet.predict.settings import Settings
-from lvdet.predict.sinks import Sink, open_sink
+from lvdet.predict.sinks import open_sink
 from lvdet.read.files import Progress
-from lvdet.train.config import Input
+from lvdet.sink.top_k_base import TopKBase
 from lvdet.train.data.prediction import PredictionBatch
 from lvdet.train.detector.nms import class_nms
 
@@ -26,27 +26,15 @@ from lvdet.train.detector.nms import class_nms
 Found = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 
 
-def find_boxes(
-    detector: Any,
-    images: Sequence[Image],
-    targets: Sequence[Path],
-    *,
-    size: Input,
-    category_ids: Sequence[int],
-    settings: Settings,
-    portions: Portions,
-    execution: Execution,
-    leave_out: Callable[[Sequence[Image]], None],
-    progress: Progress | None = None,
-) -> None:
+def find_boxes(job: Job, targets: Sequence[Path], progress: Progress | None = None) -> None:
     """Writes the best boxes of each class over all images, a file for each threshold of NMS.
 
     Files that are there already are complete. Ties go to the earlier image, in an image to the
-    earlier candidate. `leave_out` is told of damaged images where the settings allow them, before
-    they are finished.
+    earlier candidate.
     """
+    images, settings, category_ids = job.images, job.settings, job.category_ids
     with ExitStack() as stack:
-        sinks: list[tuple[float, Sink]] = [
+        sinks: list[tuple[float, TopKBase]] = [
             (nms, stack.enter_context(_sink(path, settings, category_ids)))
             for nms, path in zip(settings.nms, targets, strict=True)
             if not path.exists()
@@ -59,22 +47,21 @@ def find_boxes(
         def detect(part: PredictionBatch) -> tuple[list[int], list[list[Found]]]:
             bound = bounds([sink for _, sink in sinks], category_ids, settings.score)
             return part.ids, detections(
-                detector, part, torch.from_numpy(bound), [nms for nms, _ in sinks], execution
+                job, part, torch.from_numpy(bound), [nms for nms, _ in sinks]
             )
 
         def skip(damaged: list[Image]) -> None:
-            leave_out(damaged)
+            job.leave_out(damaged)
             for _, sink in sinks:
                 for image_id, _ in damaged:
                     if image_id not in sink:
                         sink.add(image_id, [], [], [])
             left.difference_update(image_id for image_id, _ in damaged)
 
-        batches = load(
-            todo, size, settings.batch, settings.workers, skip if settings.skip_damaged else None
-        )
+        allowed = skip if settings.skip_damaged else None
+        batches = load(todo, job.size, settings.batch, settings.workers, allowed)
         for given in batches:
-            for ids, found in portions.of(given, detect):
+            for ids, found in job.portions.of(given, detect):
                 for (_, sink), of_threshold in zip(sinks, found, strict=True):
                     for image_id, rows in zip(ids, of_threshold, strict=True):
                         if image_id not in sink:
@@ -84,13 +71,15 @@ def find_boxes(
                     progress(len(images) - len(left), len(images))
 
 
-def _sink(path: Path, settings: Settings, category_ids: Sequence[int]) -> Sink:
+def _sink(path: Path, settings: Settings, category_ids: Sequence[int]) -> TopKBase:
     return open_sink(
         path, per_class=settings.per_class, box_format="xyxy", category_ids=category_ids
     )
 
 
-def bounds(sinks: Sequence[Sink], category_ids: Sequence[int], score: float) -> NDArray[np.float32]:
+def bounds(
+    sinks: Sequence[TopKBase], category_ids: Sequence[int], score: float
+) -> NDArray[np.float32]:
     """[K] what a score of each class has to exceed to be of use to any sink.
 
     Candidates at or below it can be dropped even before suppression, which changes nothing about
@@ -108,19 +97,15 @@ def bounds(sinks: Sequence[Sink], category_ids: Sequence[int], score: float) -> 
 
 
 def detections(
-    detector: Any,
-    part: PredictionBatch,
-    bound: Tensor,
-    nms: Sequence[float],
-    execution: Execution,
+    job: Job, part: PredictionBatch, bound: Tensor, nms: Sequence[float]
 ) -> list[list[Found]]:
     """For each threshold of NMS the detections of each image above their class's bound, by falling
     score. Boxes without an area are left out: they overlap with nothing."""
+    execution, device = job.execution, job.execution.device
     with torch.inference_mode():
         batch = execution.moved(part.batch)
         with execution.autocast():
-            candidates = detector.candidates(detector.features(batch), batch)
-        device = execution.device
+            candidates = job.detector.candidates(job.detector.features(batch), batch)
         bound = bound.to(device)
         box, score, label, image = _above(candidates, bound)
         classes = len(bound)

@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TypeAlias
 
 from lvdet.errors import InputError
 from lvdet.predict.batches import Image, Portions
 from lvdet.predict.box_pass import find_boxes
 from lvdet.predict.device import Execution
 from lvdet.predict.identity import identity
+from lvdet.predict.job import Job
 from lvdet.predict.mask_pass import find_masks
 from lvdet.predict.settings import Settings, Summary, Written
 from lvdet.predict.sinks import class_counts, require_format
 from lvdet.predict.work_folder import WorkFolder
-from lvdet.read.files import Progress
+from lvdet.read.files import Watch, watched
 from lvdet.train.checkpoint import LoadedModel
 
 #: Damaged images that are named in a note.
 NAMED = 5
-
-#: Called with what is being done; what it gives is told of the progress.
-Watch: TypeAlias = Callable[[str], AbstractContextManager[Progress | None]]
 
 
 def predict(
@@ -45,13 +41,11 @@ def predict(
     when it is called again. Of equal scores the earlier image counts.
     """
     settings = settings or Settings()
-    watch = watch or (lambda _: nullcontext())
     begun = time.monotonic()
     require_format(out)
     _require_different(images)
     masks = settings.masks and model.config.model.masks
     targets = settings.targets(out)
-    category_ids = model.category_ids.tolist()
     portions = Portions(settings.batch)
     execution = Execution.of(model.detector, model.config.run.channels_last, settings.precision)
     with WorkFolder(
@@ -59,39 +53,27 @@ def predict(
     ) as work:
         outcomes = [work.outcome(number) for number in range(len(targets))]
         boxes = [work.boxes(number) for number in range(len(targets))] if masks else outcomes
+        job = Job(
+            model.detector,
+            images,
+            model.config.input,
+            model.category_ids.tolist(),
+            settings,
+            portions,
+            execution,
+            work.leave_out,
+        )
         if not work.complete:
             was_training = model.detector.training
             model.detector.eval()
-            size = model.config.input
             try:
-                with execution.current(), watch("boxes (1 of 2)" if masks else "boxes") as progress:
-                    find_boxes(
-                        model.detector,
-                        images,
-                        boxes,
-                        size=size,
-                        category_ids=category_ids,
-                        settings=settings,
-                        portions=portions,
-                        execution=execution,
-                        leave_out=work.leave_out,
-                        progress=progress,
-                    )
-                if masks:
-                    with execution.current(), watch("masks (2 of 2)") as progress:
-                        find_masks(
-                            model.detector,
-                            images,
-                            boxes,
-                            outcomes,
-                            size=size,
-                            category_ids=category_ids,
-                            settings=settings,
-                            portions=portions,
-                            execution=execution,
-                            leave_out=work.leave_out,
-                            progress=progress,
-                        )
+                with execution.current():
+                    title = "boxes (1 of 2)" if masks else "boxes"
+                    with watched(watch, title, "images") as progress:
+                        find_boxes(job, boxes, progress)
+                    if masks:
+                        with watched(watch, "masks (2 of 2)", "images") as progress:
+                            find_masks(job, boxes, outcomes, progress)
             finally:
                 model.detector.train(was_training)
         work.finish()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import nn
@@ -39,10 +39,7 @@ class Execution:
 
     def moved(self, batch: Batch) -> Batch:
         """The batch on the device."""
-        batch = batch.to(self.device)
-        if not self.channels_last:
-            return batch
-        return replace(batch, pixels=batch.pixels.contiguous(memory_format=torch.channels_last))
+        return batch.to(self.device, channels_last=self.channels_last)
 
     def autocast(self) -> AbstractContextManager[None]:
         """What the detector is called in."""

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lvdet.errors import InputError
-from lvdet.predict.class_top_k import Watch, predict
+from lvdet.predict.class_top_k import predict
 from lvdet.predict.image_list import ImageList, annotated_images
 from lvdet.predict.settings import Settings
 from lvdet.predict.sinks import compiled
 from lvdet.predict.work_folder import OtherSettingsError
-from lvdet.read.files import make_folder
+from lvdet.read.files import Watch, make_folder
 from lvdet.train.checkpoint import LoadedModel, checkpoints, describe
 from lvdet.train.classifier import Frequencies
 from lvdet.train.config import Config

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
@@ -11,15 +11,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from lvdet.predict.batches import Image, Portions, unfinished
+from lvdet.predict.batches import unfinished
 from lvdet.predict.box_file import NONE, BoxFile, Rows
-from lvdet.predict.device import Execution
+from lvdet.predict.job import Job
 from lvdet.predict.loading import load
 from lvdet.predict.paste import paste
-from lvdet.predict.settings import Settings
-from lvdet.predict.sinks import Sink, open_sink
+from lvdet.predict.sinks import open_sink
 from lvdet.read.files import Progress
-from lvdet.train.config import Input
+from lvdet.sink.top_k_base import TopKBase
 from lvdet.train.data.prediction import PredictionBatch
 
 #: Boxes whose masks are computed at a time.
@@ -29,26 +28,16 @@ Segmentation = dict[str, Any]
 
 
 def find_masks(
-    detector: Any,
-    images: Sequence[Image],
-    sources: Sequence[Path],
-    targets: Sequence[Path],
-    *,
-    size: Input,
-    category_ids: Sequence[int],
-    settings: Settings,
-    portions: Portions,
-    execution: Execution,
-    leave_out: Callable[[Sequence[Image]], None],
-    progress: Progress | None = None,
+    job: Job, sources: Sequence[Path], targets: Sequence[Path], progress: Progress | None = None
 ) -> None:
     """Writes the detections of each source again, with masks, to its target.
 
     Boxes, scores and order are those of the sources, so nothing is ranked a second time. A box
     that several sources have gets its mask once. Targets that are there already are complete.
     """
+    images, settings, category_ids = job.images, job.settings, job.category_ids
     with ExitStack() as stack:
-        pairs: list[tuple[BoxFile, Sink]] = []
+        pairs: list[tuple[BoxFile, TopKBase]] = []
         for source, target in zip(sources, targets, strict=True):
             if not target.exists():
                 boxes = stack.enter_context(closing(BoxFile(source, category_ids)))
@@ -72,12 +61,12 @@ def find_masks(
                 [boxes[image_id] if image_id in left else NONE for boxes, _ in pairs]
                 for image_id in part.ids
             ]
-            masks = masks_of(detector, part, rows, execution)
+            masks = masks_of(job, part, rows)
             return list(zip(part.ids, rows, masks, strict=True))
 
-        skip = leave_out if settings.skip_damaged else None
-        for given in load(todo, size, settings.batch, settings.workers, skip):
-            for found in portions.of(given, detect):
+        skip = job.leave_out if settings.skip_damaged else None
+        for given in load(todo, job.size, settings.batch, settings.workers, skip):
+            for found in job.portions.of(given, detect):
                 for image_id, rows, masks in found:
                     for (_, sink), some_rows, of_rows in zip(pairs, rows, masks, strict=True):
                         if len(some_rows) and image_id not in sink:
@@ -94,10 +83,7 @@ def find_masks(
 
 
 def masks_of(
-    detector: Any,
-    part: PredictionBatch,
-    rows: Sequence[Sequence[Rows]],
-    execution: Execution,
+    job: Job, part: PredictionBatch, rows: Sequence[Sequence[Rows]]
 ) -> list[list[list[Segmentation]]]:
     """For each image and each of its lists of detections their masks, as COCO run lengths.
 
@@ -107,7 +93,7 @@ def masks_of(
     corners = np.concatenate([one.corners for one, _ in shared])
     label = np.concatenate([one.label for one, _ in shared])
     number = [len(one) for one, _ in shared]
-    device = execution.device
+    execution, device = job.execution, job.execution.device
     with torch.inference_mode():
         image = torch.from_numpy(np.repeat(np.arange(len(rows)), number)).to(device)
         box = torch.from_numpy(corners).to(device)
@@ -116,14 +102,14 @@ def masks_of(
         if len(label):
             batch = execution.moved(part.batch)
             with execution.autocast():
-                features = detector.features(batch)
+                features = job.detector.features(batch)
             original = part.original_size.to(device)
             scale = (batch.size.double() / original.double()).flip(1).repeat(1, 2)
             for begin in range(0, len(label), ROIS):
                 of = slice(begin, begin + ROIS)
                 resized = (box[of] * scale[image[of]]).float()
                 with execution.autocast():
-                    chance = detector.masks(features, batch, image[of], resized, labels[of])
+                    chance = job.detector.masks(features, batch, image[of], resized, labels[of])
                 texts += paste(chance.float(), box[of], original[image[of]])
     masks = []
     begin = 0

@@ -4,39 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, KeysView, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any
 
-from lvdet.errors import InputError
-
-
-class Sink(Protocol):
-    """What `TopKWriter` and `PlainTopKWriter` have in common."""
-
-    def add(
-        self, image_id: Any, boxes: Any, scores: Any, labels: Any, masks: Any = None
-    ) -> None: ...
-
-    @property
-    def thresholds(self) -> Mapping[int, float]: ...
-
-    @property
-    def images(self) -> KeysView[int]: ...
-
-    def __contains__(self, image_id: Any) -> bool: ...
-
-    def close(self) -> None: ...
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
+from lvdet.sink.top_k_base import TopKBase
 
 
 def compiled() -> bool:
@@ -51,22 +23,17 @@ def compiled() -> bool:
 def require_format(path: Path) -> None:
     """Refuses a file that cannot be written on this machine."""
     if compiled():
-        from lvdet.read.detections import require_ending
-
-        require_ending(path)
-        return
-    from lvdet.sink.plain_writer import ENDINGS
-
-    if path.suffix.lower() not in ENDINGS:
-        raise InputError(
-            f"{path}: unknown ending {path.suffix!r}, expected one of {', '.join(ENDINGS)} where "
-            "lvdet's compiled core is missing"
-        )
+        from lvdet.read.detections import require_ending as require
+    else:
+        from lvdet.sink.plain_writer import require_plain_ending as require
+    require(path)
 
 
-def open_sink(path: Path, *, per_class: int, box_format: str, category_ids: Sequence[int]) -> Sink:
+def open_sink(
+    path: Path, *, per_class: int, box_format: str, category_ids: Sequence[int]
+) -> TopKBase:
     """A sink of class rows that replaces what is there, or goes on with a journal."""
-    kind: Callable[..., Sink]
+    kind: type[TopKBase]
     if compiled():
         from lvdet.sink.top_k_writer import TopKWriter as kind  # noqa: N813
     else:

@@ -15,19 +15,19 @@ alone, the files are in their places, and there is nothing to go on with.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import shutil
 from collections.abc import Sequence
 from contextlib import suppress
+from io import FileIO
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any
+from typing import Any
 
 from lvdet.errors import InputError, OutputError
 from lvdet.predict.batches import Image
-from lvdet.read.files import make_folder, write_text
+from lvdet.read.files import lock_folder, make_folder, write_text
 
 _SETTINGS, _COMPLETE, _LOCK, _DAMAGED = "settings.json", "complete", "lock", "damaged.json"
 #: Settings that are checksums, and what differs where they do.
@@ -169,23 +169,10 @@ class WorkFolder:
             return None
 
 
-def _locked(folder: Path) -> IO[bytes]:
-    """The folder's lock, held; its holder may have just removed the folder."""
-    while True:
-        make_folder(folder)
-        try:
-            file = open(folder / _LOCK, "ab")  # noqa: SIM115
-        except FileNotFoundError:
-            continue
-        except OSError as error:
-            raise OutputError(f"{folder}: cannot be written: {error.strerror}") from None
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.path.samestat(os.fstat(file.fileno()), os.stat(folder / _LOCK)):
-                return file
-        except BlockingIOError:
-            file.close()
-            raise InputError(f"{folder}: another process is predicting here") from None
-        except FileNotFoundError:
-            pass
-        file.close()
+def _locked(folder: Path) -> FileIO:
+    """The folder's lock, held."""
+    make_folder(folder)
+    try:
+        return lock_folder(folder, _LOCK, f"{folder}: another process is predicting here")
+    except OSError as error:
+        raise OutputError(f"{folder}: cannot be written: {error.strerror}") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import glob
 import gzip
 import os
@@ -12,10 +13,11 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from io import FileIO
 from itertools import accumulate
 from pathlib import Path
-from typing import IO, Any, TypeAlias
+from typing import IO, Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +26,23 @@ from lvdet.errors import InputError, OutputError
 
 #: Called with (bytes read so far, bytes in all) now and then.
 Progress: TypeAlias = Callable[[int, int], None]
+
+
+class Watch(Protocol):
+    """Called with what is being done and what is counted; what it gives is entered while that
+    lasts, and told of the progress."""
+
+    def __call__(
+        self, title: str, /, *, unit: str = "bytes"
+    ) -> AbstractContextManager[Progress | None]: ...
+
+
+def watched(
+    watch: Watch | None, title: str, unit: str = "bytes"
+) -> AbstractContextManager[Progress | None]:
+    """The watch, where there is one."""
+    return nullcontext() if watch is None else watch(title, unit=unit)
+
 
 #: Bytes a thread parses at a time. Small enough that the working memory of all threads is a
 #: few megabytes, large enough that handing out chunks costs nothing.
@@ -165,6 +184,30 @@ def write_text(text: str, path: str | os.PathLike[str]) -> None:
     """Writes text, whole or not at all."""
     with write_whole(path) as file:
         file.write(text.encode(errors="replace"))
+
+
+def lock_folder(folder: Path, name: str, refusal: str) -> FileIO:
+    """A file in the folder, made where it is not there, that no other process has while it is
+    open. The one that had it may have just removed the folder. refusal: says that one has it."""
+    while True:
+        folder.mkdir(exist_ok=True)
+        try:
+            file = FileIO(folder / name, "ab")
+        except FileNotFoundError:
+            continue
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(file.fileno()), os.stat(folder / name)):
+                return file
+        except BlockingIOError:
+            file.close()
+            raise InputError(refusal) from None
+        except FileNotFoundError:
+            pass
+        except OSError:
+            file.close()
+            raise
+        file.close()
 
 
 def make_folder(folder: Path) -> None:

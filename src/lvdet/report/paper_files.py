@@ -13,9 +13,8 @@ import plotly.graph_objects as go
 import plotly.io
 
 from lvdet.errors import LvdetError
-from lvdet.metrics.inputs import Watch, watched
 from lvdet.metrics.table_text import Layout, latex, markdown
-from lvdet.read.files import make_folder, write_text, write_whole
+from lvdet.read.files import Watch, make_folder, watched, write_text, write_whole
 from lvdet.report.class_table import class_columns
 from lvdet.report.figures.catalogue import all_figures
 from lvdet.report.figures.style import theme

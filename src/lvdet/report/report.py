@@ -20,8 +20,8 @@ from lvdet.compare.names import given_names, short_names
 from lvdet.compare.result import Comparison
 from lvdet.errors import InputError
 from lvdet.limit.needs import everything
-from lvdet.metrics.inputs import Annotations, Pair, ResultSource, Watch, load_pair
-from lvdet.read.files import write_text
+from lvdet.metrics.inputs import Annotations, Pair, ResultSource, load_pair
+from lvdet.read.files import Watch, write_text
 from lvdet.report.calibration import CalibrationSource
 from lvdet.report.pictures import PictureFolder
 from lvdet.report.study import Study, study

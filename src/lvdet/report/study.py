@@ -11,7 +11,7 @@ from lvdet.diagnosis.result import Diagnosis
 from lvdet.limit.budgets import PerClass
 from lvdet.metrics.budget_tables import BudgetTable, Limits
 from lvdet.metrics.class_caps import largest_class, search_caps
-from lvdet.metrics.inputs import Pair, Watch, watched
+from lvdet.metrics.inputs import Pair
 from lvdet.metrics.precision_recall import PrecisionRecall, precision_recall
 from lvdet.metrics.protocols import FIXED_PER_CLASS, LVIS_PER_IMAGE, evaluate, old_budget
 from lvdet.metrics.result import Evaluation
@@ -19,6 +19,7 @@ from lvdet.metrics.score_levels import ScoreLevels, score_levels
 from lvdet.metrics.scores import Scores
 from lvdet.metrics.sweep import sweep_pair
 from lvdet.metrics.sweep_result import Sweep
+from lvdet.read.files import Watch, watched
 from lvdet.report.calibration import (
     CalibrationSource,
     CalibrationStudy,

@@ -17,7 +17,6 @@ count, each by being replaced as a whole; nothing else depends on their size.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import struct
@@ -30,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from lvdet.errors import InputError, OutputError
-from lvdet.read.files import write_whole
+from lvdet.read.files import lock_folder, write_whole
 
 VERSION = 1
 #: Bytes of rows in a file, about; one file at a time is held in memory.
@@ -57,7 +56,8 @@ class Journal:
         self._number = 0
         self._end = 0
         with self._released_on_error():
-            self._open.enter_context(_lock(folder))
+            held = "another TopKWriter is writing here; each needs a file of its own"
+            self._open.enter_context(lock_folder(folder, _LOCK, f"{folder}: {held}"))
             for path in folder.glob(".lvdet-*.part"):  # of a write that was killed
                 path.unlink()
 
@@ -190,31 +190,6 @@ class Journal:
         except BaseException:
             self.release()
             raise
-
-
-def _lock(folder: Path) -> FileIO:
-    """The folder's lock; its holder may have just removed the folder."""
-    while True:
-        folder.mkdir(exist_ok=True)
-        try:
-            file = FileIO(folder / _LOCK, "ab")
-        except FileNotFoundError:
-            continue
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.path.samestat(os.fstat(file.fileno()), os.stat(folder / _LOCK)):
-                return file
-        except BlockingIOError:
-            file.close()
-            raise InputError(
-                f"{folder}: another TopKWriter is writing here; each needs a file of its own"
-            ) from None
-        except FileNotFoundError:
-            pass
-        except OSError:
-            file.close()
-            raise
-        file.close()
 
 
 def _same_settings(folder: Path, wanted: dict[str, Any]) -> dict[str, Any]:

@@ -18,9 +18,6 @@ from lvdet.sink.given import floats, sizes
 from lvdet.sink.tensors import to_numpy
 from lvdet.sink.top_k_base import Scored, TopKBase
 
-#: Rows a journal may have whatever they are; beyond them, GROWTH times those that count.
-COMPACT_ROWS = 1 << 20
-GROWTH = 3
 #: The endings of what can be written.
 ENDINGS = (".json", ".jsonl", ".ndjson")
 #: Lines that are looked at together.
@@ -37,13 +34,7 @@ class PlainTopKWriter(TopKBase):
     """
 
     def _require_ending(self, path: str | os.PathLike[str]) -> str:
-        ending = Path(path).suffix
-        if ending.lower() not in ENDINGS:
-            raise InputError(
-                f"{os.fspath(path)}: unknown ending {ending!r}, expected one of "
-                f"{', '.join(ENDINGS)} where lvdet's compiled core is missing"
-            )
-        return ending.lower()
+        return require_plain_ending(path)
 
     def _whole_numbers(self, values: Any, name: str, source: str) -> NDArray[np.int64]:
         found = floats(values, name, source)
@@ -79,9 +70,6 @@ class PlainTopKWriter(TopKBase):
         category, score = category[keep], score[keep]
         text = _lines(image, category, None if box is None else box[keep], score, pictured)
         return _scored(category, score), text
-
-    def _most_rows(self) -> int:
-        return int(max(COMPACT_ROWS, GROWTH * self._scores.rows))
 
     def _compact(self, files: Iterable[Path]) -> int:
         left = dict(self._scores.ties())
@@ -151,6 +139,17 @@ class PlainTopKWriter(TopKBase):
                 "a width and height of 0 or more"
             )
         return box
+
+
+def require_plain_ending(path: str | os.PathLike[str]) -> str:
+    """The ending, in small letters, of a file that can be written without the compiled core."""
+    ending = Path(path).suffix
+    if ending.lower() not in ENDINGS:
+        raise InputError(
+            f"{os.fspath(path)}: unknown ending {ending!r}, expected one of {', '.join(ENDINGS)} "
+            "where lvdet's compiled core is missing"
+        )
+    return ending.lower()
 
 
 def _scored(category: NDArray[np.int64], score: NDArray[np.float64]) -> Scored:

@@ -20,6 +20,10 @@ from lvdet.sink.journal import Journal
 from lvdet.sink.tensors import to_numpy
 from lvdet.sink.top_scores import TopScores
 
+#: Rows a journal may have whatever they are; beyond them, GROWTH times those that count.
+COMPACT_ROWS = 1 << 20
+GROWTH = 3
+
 
 class Scored(NamedTuple):
     """Scores of rows.
@@ -125,10 +129,6 @@ class TopKBase(ABC):
         """The detections of an image that could enter, checked, and as lines."""
 
     @abstractmethod
-    def _most_rows(self) -> int:
-        """Rows from which the journal is rewritten without those that no longer count."""
-
-    @abstractmethod
     def _compact(self, files: Iterable[Path]) -> int:
         """Rewrites files of rows with only the best of each class; returns how many are left."""
 
@@ -160,7 +160,7 @@ class TopKBase(ABC):
                 self._journal.append(image, text)
                 self._scores.add(*kept)
                 self._rows += len(kept.score)
-                if self._rows > self._most_rows():
+                if self._rows > max(COMPACT_ROWS, GROWTH * self._scores.rows):
                     self._journal.roll()
                     self._rows = self._compact(self._journal.files[:-1])
             except BaseException:  # what is on disk is right, what is in memory may not be

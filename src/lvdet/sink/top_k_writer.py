@@ -24,10 +24,6 @@ from lvdet.sink.top_k_base import Scored, TopKBase
 from lvdet.tables.detections import Detections, encode_ids
 from lvdet.tables.masks import NONE, Masks
 
-#: Rows a journal may have whatever they are; beyond them, GROWTH times those that count.
-COMPACT_ROWS = 1 << 20
-GROWTH = 3
-
 
 class TopKWriter(TopKBase):
     """Keeps the best `per_class` detections of each class over all images, and writes them.
@@ -75,9 +71,6 @@ class TopKWriter(TopKBase):
             self._require_masks(masks is not None, source)
         text = json_rows(kept, 0, len(kept), separator="\n")
         return Scored(kept.category, kept.category_ids, kept.score), text
-
-    def _most_rows(self) -> int:
-        return int(max(COMPACT_ROWS, GROWTH * self._scores.rows))
 
     def _compact(self, files: Iterable[Path]) -> int:
         return compact(files, self._scores)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
 
 import torch
 from torch import Tensor
@@ -44,23 +45,28 @@ class Batch:
     seed: Tensor
     objects: Objects | None = None
 
-    def to(self, device: torch.device) -> Batch:
-        """The same on a device; pinned memory is copied while the host goes on."""
-        objects = self.objects and Objects(
-            *(getattr(self.objects, f.name).to(device, non_blocking=True) for f in fields(Objects))
-        )
-        return Batch(
-            self.pixels.to(device, non_blocking=True),
-            self.size.to(device, non_blocking=True),
-            self.seed.to(device, non_blocking=True),
-            objects,
-        )
+    @property
+    def tensors(self) -> list[Tensor]:
+        """All there are."""
+        objects = self.objects
+        of_objects = [getattr(objects, f.name) for f in fields(Objects)] if objects else []
+        return [self.pixels, self.size, self.seed, *of_objects]
+
+    def each(self, change: Callable[[Tensor], Tensor]) -> Batch:
+        """The batch of changed tensors."""
+        pixels, size, seed, *of_objects = map(change, self.tensors)
+        return Batch(pixels, size, seed, Objects(*of_objects) if self.objects else None)
+
+    def to(self, device: torch.device, *, channels_last: bool = False) -> Batch:
+        """The same on a device; pinned memory is copied while the host goes on.
+
+        channels_last: the colours of a pixel beside each other, as convolutions may want them
+        """
+        moved = self.each(lambda tensor: tensor.to(device, non_blocking=True))
+        if not channels_last:
+            return moved
+        return replace(moved, pixels=moved.pixels.contiguous(memory_format=torch.channels_last))
 
     def pin_memory(self) -> Batch:
         """The same in memory that a GPU can copy from by itself."""
-        objects = self.objects and Objects(
-            *(getattr(self.objects, f.name).pin_memory() for f in fields(Objects))
-        )
-        return Batch(
-            self.pixels.pin_memory(), self.size.pin_memory(), self.seed.pin_memory(), objects
-        )
+        return self.each(Tensor.pin_memory)

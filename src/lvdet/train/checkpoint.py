@@ -210,5 +210,4 @@ def require_same_network(found: Config, wanted: Config, where: object) -> None:
 
 
 def _network(config: Config) -> dict[str, Any]:
-    norm = config.model.norm or ("batch" if config.model.weights == "none" else "frozen")
-    return asdict(replace(config.model, norm=norm))
+    return asdict(replace(config.model, norm=config.model.chosen_norm))

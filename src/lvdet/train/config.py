@@ -57,6 +57,11 @@ class Model:
     anchors: tuple[int, ...] = (32, 64, 128, 256, 512)
     masks: bool = True
 
+    @property
+    def chosen_norm(self) -> str:
+        """`norm`, or what "" stands for."""
+        return self.norm or ("batch" if self.weights == "none" else "frozen")
+
 
 @dataclass(frozen=True)
 class Classifier:

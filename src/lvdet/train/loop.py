@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 
 import torch
 
 from lvdet.errors import InputError
-from lvdet.read.files import Progress
+from lvdet.read.files import Progress, Watch, watched
 from lvdet.train.beginning import begin_model
 from lvdet.train.checkpoint import checkpoint_after
 from lvdet.train.config import Config
@@ -36,9 +36,6 @@ from lvdet.train.vocabulary import Vocabulary
 #: Takes the config, the classes of the training set and what watches a file being read; raises
 #: where the validation data cannot be evaluated on.
 Check = Callable[[Config, Vocabulary, Progress | None], None]
-
-#: Takes a title; gives a context with what is called with the bytes that were read.
-Watch = Callable[[str], AbstractContextManager[Progress | None]]
 
 
 def train(
@@ -138,8 +135,3 @@ def _require_one_step(process: Process, step: int, folder: Path) -> None:
             f"{last if step == first else first:,}: all have to see the same folder, with --out "
             "on a disk that they share"
         )
-
-
-def watched(watch: Watch | None, title: str) -> AbstractContextManager[Progress | None]:
-    """The watcher's context, or one that shows nothing."""
-    return nullcontext() if watch is None else watch(title)

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 import pytest
 import torch
 import torchvision
@@ -14,6 +10,7 @@ from hypothesis import strategies as st
 
 from lvdet.train.detector import nms
 from lvdet.train.detector.nms import class_nms, survivors
+from train.detector.interpreted import assert_same
 
 
 def some_boxes(seed: int, number: int) -> torch.Tensor:
@@ -83,12 +80,4 @@ print("same")
 
 
 def test_the_kernels_of_a_gpu_keep_the_same() -> None:
-    """Interpreted, which needs no GPU, in a process that knows it from the start."""
-    pytest.importorskip("triton")
-    done = subprocess.run(
-        [sys.executable, "-c", _SCRIPT],
-        env={**os.environ, "TRITON_INTERPRET": "1"},
-        capture_output=True,
-        text=True,
-    )
-    assert done.stdout == "same\n", done.stderr
+    assert_same(_SCRIPT)

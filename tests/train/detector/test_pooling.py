@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 import pytest
 import torch
 from torchvision.ops import MultiScaleRoIAlign, roi_align
 
 from lvdet.train.detector.pooling import pool
+from train.detector.interpreted import assert_same
 
 
 def pyramid(height: int, width: int) -> list[torch.Tensor]:
@@ -89,12 +86,4 @@ print("same")
 
 
 def test_the_kernels_of_a_gpu_pool_the_same() -> None:
-    """Interpreted, which needs no GPU, in a process that knows it from the start."""
-    pytest.importorskip("triton")
-    done = subprocess.run(
-        [sys.executable, "-c", _SCRIPT],
-        env={**os.environ, "TRITON_INTERPRET": "1"},
-        capture_output=True,
-        text=True,
-    )
-    assert done.stdout == "same\n", done.stderr
+    assert_same(_SCRIPT)

@@ -7,6 +7,8 @@ import math
 import torch
 from torch import Tensor
 
+from lvdet.train.detector.constants import on_device
+
 #: A decoded side is at most this many times the anchor's, as a logarithm.
 _LARGEST = math.log(1000.0 / 16)
 #: Narrower boxes, in pixels, are none.
@@ -35,12 +37,13 @@ def encode(target: Tensor, box: Tensor, weights: Weights) -> Tensor:
     size = (box[..., 2:] - box[..., :2]).clamp(min=SMALLEST_SIDE)
     goal = (target[..., 2:] - target[..., :2]).clamp(min=SMALLEST_SIDE)
     shift = (target[..., :2] + 0.5 * goal - box[..., :2] - 0.5 * size) / size
-    return torch.cat([shift, (goal / size).log()], dim=-1) * _tensor(weights, box)
+    scale = on_device(weights, box.device).to(box.dtype)
+    return torch.cat([shift, (goal / size).log()], dim=-1) * scale
 
 
 def decode(code: Tensor, box: Tensor, weights: Weights) -> Tensor:
     """[..., 4] the boxes that `encode` would have given these codes."""
-    code = code / _tensor(weights, code)
+    code = code / on_device(weights, code.device).to(code.dtype)
     size = box[..., 2:] - box[..., :2]
     centre = box[..., :2] + 0.5 * size + code[..., :2] * size
     half = 0.5 * size * code[..., 2:].clamp(max=_LARGEST).exp()
@@ -61,18 +64,3 @@ def clip(box: Tensor, size: Tensor) -> Tensor:
 def is_box(box: Tensor) -> Tensor:
     """[...] bool, which are at least `SMALLEST_SIDE` wide and high."""
     return (box[..., 2:] - box[..., :2] >= SMALLEST_SIDE).all(-1)
-
-
-def _tensor(weights: Weights, like: Tensor) -> Tensor:
-    return _cached(weights, like.device).to(like.dtype)
-
-
-_CACHE: dict[tuple[Weights, torch.device], Tensor] = {}
-
-
-def _cached(weights: Weights, device: torch.device) -> Tensor:
-    """Copied to the device once: a copy from the host is a wait."""
-    key = (weights, device)
-    if key not in _CACHE:
-        _CACHE[key] = torch.tensor(weights, device=device)
-    return _CACHE[key]

@@ -40,14 +40,13 @@ def build_detector(
     model = config.model
     _require(model.kind, KINDS, "model.kind")
     _require(model.backbone, BACKBONES, "model.backbone")
-    weights = model.weights
-    norm = model.norm or ("batch" if weights == "none" else "frozen")
+    norm = model.chosen_norm
     _require(norm, NORMS, "model.norm")
     tiny = model.backbone == "tiny"
     widths = _Widths(32, 128, 32) if tiny else _Widths()
     recipe = recipe or (TINY if tiny else PAPER)
     backbone = build_backbone(
-        model.backbone, norm, weights if pretrained else "none", widths.pyramid
+        model.backbone, norm, model.weights if pretrained else "none", widths.pyramid
     )
     classes = len(frequencies.image_count)
     cascade = model.kind == "cascade_rcnn"

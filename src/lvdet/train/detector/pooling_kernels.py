@@ -16,6 +16,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from lvdet.train.detector.constants import on_device
+
 
 def pool_on_gpu(
     levels: list[Tensor],
@@ -34,7 +36,7 @@ def pool_on_gpu(
         height, width = part.shape[2:]
         shape.append((first, height, width))
         first += part.shape[0] * height * width
-    begin, tall, wide = _on(tuple(shape), box.device)[level].unbind(1)
+    begin, tall, wide = on_device(tuple(shape), box.device)[level].unbind(1)
     place = torch.stack([begin + image * tall * wide, tall, wide], dim=1)
     scaled = box * (0.25 * torch.exp2(-level.to(box.dtype)))[:, None] - (0.5 if aligned else 0.0)
     size = scaled[:, 2:] - scaled[:, :2]
@@ -42,16 +44,6 @@ def pool_on_gpu(
     span = torch.cat([scaled[:, :2], size / side], dim=1)
     pooled: Tensor = _Pooling.apply(pixels, place.contiguous(), span.contiguous(), side, samples)
     return pooled.view(len(box), side, side, channels).permute(0, 3, 1, 2)
-
-
-_SHAPES: dict[tuple[object, ...], Tensor] = {}
-
-
-def _on(shape: tuple[tuple[int, int, int], ...], device: torch.device) -> Tensor:
-    """[L, 3] on the device, copied there once: a copy from the host is a wait."""
-    if (shape, device) not in _SHAPES:
-        _SHAPES[shape, device] = torch.tensor(shape, device=device)
-    return _SHAPES[shape, device]
 
 
 class _Pooling(torch.autograd.Function):
