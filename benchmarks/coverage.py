@@ -21,10 +21,11 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
 
 from compare.drawn_sets import drawn_detections, drawn_truth
 from compare.simulated_detectors import Population
-from lvdet.compare.bootstrap import Resampler, as_it_is, draw
-from lvdet.limit.budgets import PerClass, PerImage
-from lvdet.metrics.inputs import load_pair
-from lvdet.metrics.scores import NAMES
+
+from lvdet.comparison.bootstrap import Resampler, as_it_is, draw
+from lvdet.evaluation.pair import load_pair
+from lvdet.evaluation.scores import NAMES
+from lvdet.limits.budgets import PerClass, PerImage
 
 SETTINGS = ((300, 12), (300, 40), (1_000, 40), (300, 700))
 Numbers = NDArray[np.float64]

@@ -82,9 +82,9 @@ def second_results(folder: Path) -> Path:
 def _compare(gt: str, first: str, second: str, resamples: int) -> int:
     """One round: prints what it took, and how far its numbers are from those of `evaluate`."""
     import lvdet
-    from lvdet.compare.comparison import compare_pairs
-    from lvdet.limit.needs import everything
-    from lvdet.metrics.inputs import load_pair
+    from lvdet.comparison.compare import compare_pairs
+    from lvdet.evaluation.pair import load_pair
+    from lvdet.limits.needs import everything
 
     start = time.perf_counter()
     one = load_pair(gt, first, everything)

@@ -22,14 +22,14 @@ import torchvision
 from torch import Tensor, nn
 from torchvision.models import detection
 
-from lvdet.train.batch import Batch, Objects
-from lvdet.train.classifier import Frequencies
-from lvdet.train.config import Config, Model
-from lvdet.train.detector.backbones import FoldedConv2d, freeze_norms
-from lvdet.train.detector.build import build_detector
-from lvdet.train.detector.detector import Detector
-from lvdet.train.detector.nms import survivors
-from lvdet.train.detector.recipe import TORCHVISION
+from lvdet.training.configuration.config import Config, Model
+from lvdet.training.data.batch import Batch, Objects
+from lvdet.training.model.backbones import FoldedConv2d, freeze_norms
+from lvdet.training.model.build import build_detector
+from lvdet.training.model.classifier import Frequencies
+from lvdet.training.model.detector import Detector
+from lvdet.training.model.nms import survivors
+from lvdet.training.model.recipe import TORCHVISION
 
 NAMES = {
     "rpn_objectness": "loss_objectness",

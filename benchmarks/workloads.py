@@ -110,8 +110,8 @@ def make(dataset: Dataset, folder: Path) -> None:
     Detections of more than a few million rows are written as they are made, as JSON only.
     """
     import lvdet
-    from lvdet.read.detections_json import write_json
-    from lvdet.synth.simulate import Settings, simulate, simulate_in_parts
+    from lvdet.files.detections_json import write_json
+    from lvdet.simulation.simulate import Settings, simulate, simulate_in_parts
 
     unfinished = folder.with_name(folder.name + ".part")
     shutil.rmtree(unfinished, ignore_errors=True)

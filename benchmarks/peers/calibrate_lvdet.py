@@ -8,8 +8,8 @@ from calibrate import Classes, main
 
 
 def run(classes: Classes) -> None:
-    from lvdet.calibrate.fitting import Recipe, fit_classes
-    from lvdet.calibrate.samples import Samples
+    from lvdet.calibration.fitting import Recipe, fit_classes
+    from lvdet.calibration.labelled_scores import Samples
     from lvdet.tables.categories import Categories
 
     count, detections = classes.score.shape

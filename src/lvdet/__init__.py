@@ -14,38 +14,38 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lvdet.calibrate.apply import calibrate_file
-    from lvdet.calibrate.calibrator import Calibrator
-    from lvdet.calibrate.comparison import compare_calibration
-    from lvdet.calibrate.comparison_result import CalibrationTable
-    from lvdet.calibrate.measure import Measurement, measure_calibration
-    from lvdet.calibrate.reliability import calibration_errors, reliability_curve
-    from lvdet.compare.comparison import compare_detectors
-    from lvdet.compare.result import Comparison
+    from lvdet.calibration.apply import calibrate_file
+    from lvdet.calibration.calibrator import Calibrator
+    from lvdet.calibration.measure import Measurement, measure_calibration
+    from lvdet.calibration.method_comparison import compare_calibration
+    from lvdet.calibration.method_table import CalibrationTable
+    from lvdet.calibration.reliability import calibration_errors, reliability_curve
+    from lvdet.comparison.compare import compare_detectors
+    from lvdet.comparison.comparison_result import Comparison
     from lvdet.diagnosis.diagnose import diagnose
-    from lvdet.diagnosis.result import Diagnosis
+    from lvdet.diagnosis.diagnosis_result import Diagnosis
     from lvdet.errors import InputError, LvdetError, OutputError
-    from lvdet.limit.budgets import PerClass, PerImage, PerImageClass
-    from lvdet.metrics.audit import audit
-    from lvdet.metrics.audit_result import Audit
-    from lvdet.metrics.class_caps import ClassCap
-    from lvdet.metrics.gaming import Reranking, rerank, search_class_cap
-    from lvdet.metrics.protocols import evaluate
-    from lvdet.metrics.result import Evaluation, ProtocolResult
-    from lvdet.metrics.sweep import sweep
-    from lvdet.metrics.sweep_result import Sweep, SweepRow
-    from lvdet.read.annotations import read_ground_truth, write_ground_truth
-    from lvdet.read.check import check
-    from lvdet.read.detections import read_detections, write_detections
-    from lvdet.report.report import Report, build_report
-    from lvdet.sink.merge import merge_top_k
-    from lvdet.sink.top_k_writer import TopKWriter
-    from lvdet.synth.simulate import simulate
+    from lvdet.evaluation.evaluation_result import Evaluation, ProtocolResult
+    from lvdet.evaluation.protocols import evaluate
+    from lvdet.files.annotation_files import read_ground_truth, write_ground_truth
+    from lvdet.files.check import check
+    from lvdet.files.detection_files import read_detections, write_detections
+    from lvdet.limits.budgets import PerClass, PerImage, PerImageClass
+    from lvdet.reporting.report import Report, build_report
+    from lvdet.simulation.simulate import simulate
+    from lvdet.studies.audit import audit
+    from lvdet.studies.audit_result import Audit
+    from lvdet.studies.class_caps import ClassCap
+    from lvdet.studies.reranking import Reranking, rerank, search_class_cap
+    from lvdet.studies.sweep import sweep
+    from lvdet.studies.sweep_result import Sweep, SweepRow
     from lvdet.tables.categories import Categories
     from lvdet.tables.detections import Detections
     from lvdet.tables.ground_truth import GroundTruth
     from lvdet.tables.masks import Masks
     from lvdet.tables.matches import Matches
+    from lvdet.writers.merge import merge_top_k
+    from lvdet.writers.top_k_writer import TopKWriter
 
 __version__ = "0.1.0"
 
@@ -99,51 +99,51 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Audit": "lvdet.metrics.audit_result",
-    "CalibrationTable": "lvdet.calibrate.comparison_result",
-    "Calibrator": "lvdet.calibrate.calibrator",
+    "Audit": "lvdet.studies.audit_result",
+    "CalibrationTable": "lvdet.calibration.method_table",
+    "Calibrator": "lvdet.calibration.calibrator",
     "Categories": "lvdet.tables.categories",
-    "ClassCap": "lvdet.metrics.class_caps",
-    "Comparison": "lvdet.compare.result",
+    "ClassCap": "lvdet.studies.class_caps",
+    "Comparison": "lvdet.comparison.comparison_result",
     "Detections": "lvdet.tables.detections",
-    "Diagnosis": "lvdet.diagnosis.result",
-    "Evaluation": "lvdet.metrics.result",
+    "Diagnosis": "lvdet.diagnosis.diagnosis_result",
+    "Evaluation": "lvdet.evaluation.evaluation_result",
     "GroundTruth": "lvdet.tables.ground_truth",
     "InputError": "lvdet.errors",
     "LvdetError": "lvdet.errors",
     "Masks": "lvdet.tables.masks",
     "Matches": "lvdet.tables.matches",
-    "Measurement": "lvdet.calibrate.measure",
+    "Measurement": "lvdet.calibration.measure",
     "OutputError": "lvdet.errors",
-    "PerClass": "lvdet.limit.budgets",
-    "PerImage": "lvdet.limit.budgets",
-    "PerImageClass": "lvdet.limit.budgets",
-    "ProtocolResult": "lvdet.metrics.result",
-    "Report": "lvdet.report.report",
-    "Reranking": "lvdet.metrics.gaming",
-    "Sweep": "lvdet.metrics.sweep_result",
-    "SweepRow": "lvdet.metrics.sweep_result",
-    "TopKWriter": "lvdet.sink.top_k_writer",
-    "audit": "lvdet.metrics.audit",
-    "build_report": "lvdet.report.report",
-    "calibrate_file": "lvdet.calibrate.apply",
-    "calibration_errors": "lvdet.calibrate.reliability",
-    "check": "lvdet.read.check",
-    "compare_calibration": "lvdet.calibrate.comparison",
-    "compare_detectors": "lvdet.compare.comparison",
+    "PerClass": "lvdet.limits.budgets",
+    "PerImage": "lvdet.limits.budgets",
+    "PerImageClass": "lvdet.limits.budgets",
+    "ProtocolResult": "lvdet.evaluation.evaluation_result",
+    "Report": "lvdet.reporting.report",
+    "Reranking": "lvdet.studies.reranking",
+    "Sweep": "lvdet.studies.sweep_result",
+    "SweepRow": "lvdet.studies.sweep_result",
+    "TopKWriter": "lvdet.writers.top_k_writer",
+    "audit": "lvdet.studies.audit",
+    "build_report": "lvdet.reporting.report",
+    "calibrate_file": "lvdet.calibration.apply",
+    "calibration_errors": "lvdet.calibration.reliability",
+    "check": "lvdet.files.check",
+    "compare_calibration": "lvdet.calibration.method_comparison",
+    "compare_detectors": "lvdet.comparison.compare",
     "diagnose": "lvdet.diagnosis.diagnose",
-    "evaluate": "lvdet.metrics.protocols",
-    "measure_calibration": "lvdet.calibrate.measure",
-    "merge_top_k": "lvdet.sink.merge",
-    "read_detections": "lvdet.read.detections",
-    "read_ground_truth": "lvdet.read.annotations",
-    "reliability_curve": "lvdet.calibrate.reliability",
-    "rerank": "lvdet.metrics.gaming",
-    "search_class_cap": "lvdet.metrics.gaming",
-    "simulate": "lvdet.synth.simulate",
-    "sweep": "lvdet.metrics.sweep",
-    "write_detections": "lvdet.read.detections",
-    "write_ground_truth": "lvdet.read.annotations",
+    "evaluate": "lvdet.evaluation.protocols",
+    "measure_calibration": "lvdet.calibration.measure",
+    "merge_top_k": "lvdet.writers.merge",
+    "read_detections": "lvdet.files.detection_files",
+    "read_ground_truth": "lvdet.files.annotation_files",
+    "reliability_curve": "lvdet.calibration.reliability",
+    "rerank": "lvdet.studies.reranking",
+    "search_class_cap": "lvdet.studies.reranking",
+    "simulate": "lvdet.simulation.simulate",
+    "sweep": "lvdet.studies.sweep",
+    "write_detections": "lvdet.files.detection_files",
+    "write_ground_truth": "lvdet.files.annotation_files",
 }
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cli.bare import BARE, bare
-from train.tiny_set import write_config, write_set
+from training.tiny_set import write_config, write_set
 
 
 def test_train(tmp_path: Path) -> None:

@@ -15,9 +15,9 @@ import pytest
 import lvdet
 from cli.run_lvdet import Done, lvdet_call, lvdet_command
 from cli.small_set import COCO, FOUND, LVIS, pair, save
-from lvdet.calibrate.comparison import SHOWN
-from lvdet.calibrate.fitting import METHODS
-from lvdet.synth.simulate import Settings, simulate_training
+from lvdet.calibration.fitting import METHODS
+from lvdet.calibration.method_comparison import SHOWN
+from lvdet.simulation.simulate import Settings, simulate_training
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ import pytest
 import lvdet
 from cli.run_lvdet import COMMAND, lvdet_call, lvdet_command
 from cli.small_set import pair
-from read.record_files import Json, assert_holds, assert_same, save
-from sink.added_images import best, random_images, records_of
+from files.record_files import Json, assert_holds, assert_same, save
+from writers.added_images import best, random_images, records_of
 
 MASK = {"size": [4, 3], "counts": "174"}
 RECORDS: list[Json] = [record for _, records in random_images(40, 0) for record in records]

@@ -17,7 +17,7 @@ import pytest
 import lvdet
 from cli.run_lvdet import Done, lvdet_call, lvdet_command
 from cli.small_set import COCO, FOUND, LVIS, Json, pair, save
-from lvdet.read import collect
+from lvdet.files import collect
 from oracles.cases import coco_case, lvis_case
 from oracles.coco_reference import evaluate_coco
 from oracles.lvis_reference import cut_per_class, evaluate_lvis, evaluate_lvis_per_class

@@ -10,8 +10,8 @@ from PIL import Image
 
 import lvdet
 from cli.run_lvdet import lvdet_call, lvdet_command
-from lvdet.synth.simulate import simulate
-from report.conftest import needs_chromium
+from lvdet.simulation.simulate import simulate
+from reporting.conftest import needs_chromium
 
 
 @pytest.fixture(scope="module")

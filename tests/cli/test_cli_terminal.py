@@ -15,7 +15,7 @@ from rich.console import Console
 import lvdet
 from cli.run_lvdet import COMMAND
 from lvdet.cli.terminal import colour, draw_tables, drawn_table, fits
-from lvdet.metrics.table_text import Layout
+from lvdet.rendering.table_text import Layout
 
 Tables = tuple[lvdet.GroundTruth, lvdet.Detections]
 

@@ -14,9 +14,9 @@ from PIL import Image
 
 from cli.bare import bare
 from cli.run_lvdet import lvdet_call
-from lvdet.predict import sinks
-from predict.brute_force import records_of
-from predict.tiny_run import write_run, write_val
+from inference.brute_force import records_of
+from inference.tiny_run import write_run, write_val
+from lvdet.inference import sinks
 
 torch.set_num_threads(1)
 

@@ -16,9 +16,9 @@ import torch
 
 from cli.run_lvdet import COMMAND, lvdet_call
 from lvdet.cli import terminal
-from lvdet.train.checkpoint import checkpoints
-from lvdet.train.log import read_log
-from train.tiny_set import write_config, write_set
+from lvdet.training.records.checkpoint import checkpoints
+from lvdet.training.records.log import read_log
+from training.tiny_set import write_config, write_set
 
 
 @pytest.fixture(scope="module")

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 import lvdet
 from diagnosis.error_sets import Json, kinds_by_row, numbers, targets_by_row
 from lvdet.diagnosis.kinds import KINDS, RIGHT, ROW_KINDS
-from lvdet.limit.budgets import apply
-from lvdet.match.match import match
+from lvdet.limits.budgets import apply
+from lvdet.matching.match import match
 from oracles.boundary_reference import boundary_ious
 from oracles.cases import coco_case, lvis_case
 from oracles.error_cases import error_case

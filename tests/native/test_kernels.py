@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import lvdet
-from lvdet.limit.budgets import apply
-from lvdet.match.match import match
+from lvdet.limits.budgets import apply
+from lvdet.matching.match import match
 
 
 def one_image(scores: list[float]) -> lvdet.Detections:
@@ -47,7 +47,7 @@ def test_more_threads_than_the_system_gives(tmp_path: Path) -> None:
     code = (
         "import sys, resource, lvdet, json\n"
         "limit = int(sys.argv[3])\n"
-        "import lvdet.metrics.protocols\n"
+        "import lvdet.evaluation.protocols\n"
         "resource.setrlimit(resource.RLIMIT_AS, (limit, limit)) if limit else None\n"
         "gt = lvdet.read_ground_truth(sys.argv[1], threads=1000)\n"
         "dt = lvdet.read_detections(sys.argv[2], threads=1000)\n"
@@ -96,7 +96,7 @@ def test_a_file_that_shrinks_while_it_is_read(tmp_path: Path) -> None:
     code = (
         "import sys, os, lvdet\n"
         "real = os.fstat\n"
-        "from lvdet.read.collect import new_collector\n"
+        "from lvdet.files.collect import new_collector\n"
         "fd = os.open(sys.argv[1], os.O_RDWR)\n"
         "import threading, time\n"
         "def cut():\n"

@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lvdet.train import config
-from lvdet.train.classifier import Classifier, Frequencies, build_classifier
-from lvdet.train.losses.balanced_groups import choose_samples
-from lvdet.train.losses.federated import draw_classes
+from lvdet.training.configuration import config
+from lvdet.training.losses.balanced_groups import choose_samples
+from lvdet.training.losses.federated import draw_classes
+from lvdet.training.model.classifier import Classifier, Frequencies, build_classifier
 from oracles import loss_references as reference
 from oracles.loss_references import Floats
 

@@ -13,7 +13,7 @@ import pytest
 
 import lvdet
 from lvdet import _native
-from lvdet.read.records import masks_from_segmentations
+from lvdet.files.records import masks_from_segmentations
 from oracles.boundary_reference import boundary_ious, evaluate_boundary
 from oracles.cases import coco_case, polygon_case
 from tabled import assert_agree, read_case

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lvdet
-from lvdet.limit.budgets import apply
-from lvdet.match.match import match
-from lvdet.metrics.average_precision import class_curves, class_precision
-from lvdet.metrics.pooled import Pools
+from lvdet.evaluation.average_precision import class_curves, class_precision
+from lvdet.evaluation.pooled import Pools
+from lvdet.limits.budgets import apply
+from lvdet.matching.match import match
 from oracles.cases import coco_case, lvis_case
 from tabled import read_case
 

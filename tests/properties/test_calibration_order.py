@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lvdet
-from lvdet.calibrate import bbq, beta, histogram, identity, isotonic, platt, temperature
-from lvdet.calibrate.maps import Lines, LogOdds, Map, Steps
-from lvdet.calibrate.order import calibrated
+from lvdet.calibration import bbq, beta, histogram, identity, isotonic, platt, temperature
+from lvdet.calibration.maps import Lines, LogOdds, Map, Steps
+from lvdet.calibration.order import calibrated
 from oracles.calibration_cases import random_class
 
 Fit = Callable[..., Map]

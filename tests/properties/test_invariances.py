@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lvdet
-from lvdet.match.match import match
-from lvdet.metrics.average_precision import class_curves
+from lvdet.evaluation.average_precision import class_curves
+from lvdet.matching.match import match
 from oracles.cases import coco_case, lvis_case
 from tabled import read_case
 

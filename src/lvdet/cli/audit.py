@@ -32,7 +32,7 @@ def run(
     """Was this file cut, which classes are short, and how gameable is its number."""
     require_target(output)
 
-    from lvdet.metrics.audit import audit
+    from lvdet.studies.audit import audit
 
     result = audit(
         ground_truth,

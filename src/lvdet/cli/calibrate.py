@@ -14,7 +14,7 @@ from lvdet.cli.targets import require_target
 from lvdet.cli.terminal import print_tables, progress_bar, warn
 
 if TYPE_CHECKING:
-    from lvdet.calibrate.comparison_result import CalibrationTable
+    from lvdet.calibration.method_table import CalibrationTable
 
 EXAMPLES = """\b
 Examples:
@@ -99,7 +99,7 @@ def fit(
     threads: Threads = None,
 ) -> None:
     """Learn a calibrator from annotations and results."""
-    from lvdet.calibrate.calibrator import Calibrator
+    from lvdet.calibration.calibrator import Calibrator
 
     require_target(output, (".json",))
     calibrator = Calibrator(method, grouping=grouping, missing=missing).fit(
@@ -135,8 +135,8 @@ def apply(
     threads: Threads = None,
 ) -> None:
     """Write results with calibrated scores."""
-    from lvdet.calibrate.apply import calibrate_file
-    from lvdet.calibrate.calibrator import Calibrator
+    from lvdet.calibration.apply import calibrate_file
+    from lvdet.calibration.calibrator import Calibrator
 
     require_target(output)
     fitted = Calibrator.load(calibrator)
@@ -187,7 +187,7 @@ def compare(
     threads: Threads = None,
 ) -> None:
     """The paper's calibration table, on your detector."""
-    from lvdet.calibrate.comparison import SHOWN, compare_calibration
+    from lvdet.calibration.method_comparison import SHOWN, compare_calibration
 
     for path in output or []:
         require_target(path, (".json", ".md", ".tex"))
@@ -230,7 +230,7 @@ def measure(
     threads: Threads = None,
 ) -> None:
     """Measure how calibrated scores are."""
-    from lvdet.calibrate.measure import measure_calibration
+    from lvdet.calibration.measure import measure_calibration
 
     require_target(output, (".json",))
     result = measure_calibration(

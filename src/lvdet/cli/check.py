@@ -29,7 +29,7 @@ def run(
     ] = None,
 ) -> None:
     """List every problem of the files, with row and byte. Exit code 2 if there is any."""
-    from lvdet.read.check import check
+    from lvdet.files.check import check
 
     with progress_bar("checking") as progress:
         problems = check(ground_truth, detections, progress=progress)

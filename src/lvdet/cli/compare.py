@@ -15,7 +15,7 @@ from lvdet.cli.terminal import print_tables, progress_bar, warn
 from lvdet.errors import InputError
 
 if TYPE_CHECKING:
-    from lvdet.compare.result import Comparison
+    from lvdet.comparison.comparison_result import Comparison
 
 EXAMPLES = """\b
 Examples:
@@ -66,7 +66,7 @@ def run(
     if classes_shown < 0:
         raise InputError(f"--classes-shown is {classes_shown}, expected 0 or more")
 
-    from lvdet.compare.comparison import compare_detectors
+    from lvdet.comparison.compare import compare_detectors
 
     result = compare_detectors(
         ground_truth,

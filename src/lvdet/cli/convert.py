@@ -44,7 +44,7 @@ def run(
 ) -> None:
     """Write results as JSON, JSON lines or Parquet, all of them or the best of each class. They may
     be larger than memory."""
-    from lvdet.read.convert import convert
+    from lvdet.files.convert import convert
 
     with progress_bar("reading results") as progress:
         written, found = convert(

@@ -30,15 +30,15 @@ def run(
 ) -> None:
     """Make a long-tail set and a simulated detector's results, evaluate them, show what the limit
     an image does, calibrate them, and write a report."""
-    from lvdet.calibrate.comparison import compare_calibration
-    from lvdet.metrics.gaming import rerank
-    from lvdet.metrics.protocols import evaluate
-    from lvdet.metrics.sweep import sweep
-    from lvdet.read.annotations import write_ground_truth
-    from lvdet.read.detections import write_detections
-    from lvdet.read.files import make_folder
-    from lvdet.report.report import build_report
-    from lvdet.synth.simulate import Settings, simulate, simulate_training
+    from lvdet.calibration.method_comparison import compare_calibration
+    from lvdet.evaluation.protocols import evaluate
+    from lvdet.files.annotation_files import write_ground_truth
+    from lvdet.files.detection_files import write_detections
+    from lvdet.files.files import make_folder
+    from lvdet.reporting.report import build_report
+    from lvdet.simulation.simulate import Settings, simulate, simulate_training
+    from lvdet.studies.reranking import rerank
+    from lvdet.studies.sweep import sweep
 
     make_folder(folder)
     gt_path, dt_path = folder / "annotations.json", folder / "results.json"

@@ -18,9 +18,9 @@ from lvdet.cli.terminal import print_evaluation, print_layouts, progress_bar, wa
 from lvdet.errors import InputError
 
 if TYPE_CHECKING:
-    from lvdet.diagnosis.result import Diagnosis
-    from lvdet.metrics.result import Evaluation
-    from lvdet.read.files import Watch
+    from lvdet.diagnosis.diagnosis_result import Diagnosis
+    from lvdet.evaluation.evaluation_result import Evaluation
+    from lvdet.files.files import Watch
 
 EXAMPLES = """\b
 Examples:
@@ -116,7 +116,7 @@ def run(
 
         result, diagnosis = evaluate_and_diagnose(ground_truth, detections, **options)
     else:
-        from lvdet.metrics.protocols import evaluate
+        from lvdet.evaluation.protocols import evaluate
 
         result = evaluate(ground_truth, detections, exact_lvis=exact_lvis, **options)
     warnings = result.warnings

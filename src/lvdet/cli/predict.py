@@ -16,9 +16,9 @@ from lvdet.cli.terminal import note, progress_bar
 from lvdet.errors import InputError
 
 if TYPE_CHECKING:
-    from lvdet.predict.image_list import ImageList
-    from lvdet.predict.settings import Settings, Summary
-    from lvdet.train.checkpoint import LoadedModel
+    from lvdet.inference.image_list import ImageList
+    from lvdet.inference.settings import Settings, Summary
+    from lvdet.training.records.checkpoint import LoadedModel
 
 EXAMPLES = """\
 Examples:
@@ -41,11 +41,11 @@ def run(arguments: Sequence[str]) -> None:
     require_target(options.picture, (".png",))
     require_target(output)
 
-    from lvdet.predict.device import device_of
-    from lvdet.predict.image_list import images_of, sidecar, write_sidecar
-    from lvdet.predict.settings import Settings
-    from lvdet.predict.sinks import require_format
-    from lvdet.train.checkpoint import load_model
+    from lvdet.inference.device import device_of
+    from lvdet.inference.image_list import images_of, sidecar, write_sidecar
+    from lvdet.inference.settings import Settings
+    from lvdet.inference.sinks import require_format
+    from lvdet.training.records.checkpoint import load_model
 
     if output is not None:
         require_format(output)
@@ -201,9 +201,9 @@ def _thresholds(text: str) -> tuple[float, ...]:
 
 
 def _predict(model: LoadedModel, listed: ImageList, output: Path, settings: Settings) -> Summary:
-    from lvdet.predict.class_top_k import predict
-    from lvdet.predict.loading import DamagedImageError
-    from lvdet.train.live_line import duration
+    from lvdet.inference.loading import DamagedImageError
+    from lvdet.inference.predict import predict
+    from lvdet.training.records.live_line import duration
 
     watch = progress_bar
     try:
@@ -232,7 +232,7 @@ def _picture_alone(
     """Predicts one image, and leaves nothing but the picture."""
     from dataclasses import replace
 
-    from lvdet.predict.class_top_k import predict
+    from lvdet.inference.predict import predict
 
     shown = listed.find(options.image)
     with tempfile.TemporaryDirectory() as folder:
@@ -245,8 +245,8 @@ def _picture_alone(
 def _draw(
     shown: tuple[int, Path], detections: Path, model: LoadedModel, options: Namespace
 ) -> None:
-    from lvdet.predict.picture import save_picture
-    from lvdet.predict.sinks import records_of_image
+    from lvdet.inference.picture import save_picture
+    from lvdet.inference.sinks import records_of_image
 
     names = dict(zip(model.category_ids.tolist(), model.category_names, strict=True))
     count = save_picture(

@@ -85,10 +85,10 @@ def run(
     if (train_gt is None) != (not train_dt):
         raise InputError("--train-gt and --train-dt are needed together")
 
-    from lvdet.calibrate.calibrator import Calibrator
-    from lvdet.read.files import make_folder
-    from lvdet.report.paper_files import require_drawing
-    from lvdet.report.report import build_report
+    from lvdet.calibration.calibrator import Calibrator
+    from lvdet.files.files import make_folder
+    from lvdet.reporting.paper_files import require_drawing
+    from lvdet.reporting.report import build_report
 
     if figures is not None:
         require_drawing()

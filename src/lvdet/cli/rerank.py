@@ -15,7 +15,7 @@ from lvdet.cli.terminal import print_tables, progress_bar, warn
 from lvdet.errors import InputError
 
 if TYPE_CHECKING:
-    from lvdet.metrics.account import Account
+    from lvdet.studies.account import Account
 
 EXAMPLES = """\b
 Examples:
@@ -67,8 +67,8 @@ def run(
     threads: Threads = None,
 ) -> None:
     """Keep the best of each class, then the best of each image, and see AP-Old rise."""
-    from lvdet.metrics.gaming import rerank
-    from lvdet.read.detections import require_ending, write_detections
+    from lvdet.files.detection_files import require_ending, write_detections
+    from lvdet.studies.reranking import rerank
 
     if output is not None:
         require_ending(output)
@@ -115,7 +115,7 @@ def run(
 
 def write_account(account: Account, path: Path) -> None:
     """Writes a line of JSON for each image with changes."""
-    from lvdet.read.files import write_whole
+    from lvdet.files.files import write_whole
 
     with write_whole(path) as file:
         for image in account:

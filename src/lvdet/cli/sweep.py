@@ -15,8 +15,8 @@ from lvdet.cli.terminal import note, print_tables, progress_bar, warn
 from lvdet.errors import InputError
 
 if TYPE_CHECKING:
-    from lvdet.metrics.sweep_result import Sweep
-    from lvdet.metrics.toy import Toy
+    from lvdet.studies.sweep_result import Sweep
+    from lvdet.studies.toy_example import Toy
 
 EXAMPLES = """\b
 Examples:
@@ -100,8 +100,8 @@ def run(
     images = None if per_image is None else _limits(per_image, "--per-image")
     groups = None if per_class is None else _limits(per_class, "--per-class")
 
-    from lvdet.metrics.sweep import sweep
-    from lvdet.metrics.toy import toy
+    from lvdet.studies.sweep import sweep
+    from lvdet.studies.toy_example import toy
 
     example = toy() if with_toy else None
     result = None

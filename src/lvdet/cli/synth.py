@@ -28,7 +28,7 @@ def run(arguments: Sequence[str]) -> None:
     """Parses, makes the set, and says what is in it."""
     # Small products of matrices, in several processes: more threads would only wait for each other.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from lvdet.synth.image_set import Settings, make_image_set
+    from lvdet.images.image_set import Settings, make_image_set
 
     default = Settings()
     parser = ArgumentParser("synth", BARE["synth"] + _MORE, EXAMPLES)

@@ -7,18 +7,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from lvdet.metrics.table_text import Layout
+    from lvdet.rendering.table_text import Layout
 
 
 def write_layouts(layouts: Sequence[Layout], path: Path) -> None:
     """Writes LaTeX where the file ends in .tex, else Markdown."""
-    from lvdet.metrics.table_text import latex, markdown
+    from lvdet.rendering.table_text import latex, markdown
 
     write_text((latex if path.suffix.lower() == ".tex" else markdown)(layouts), path)
 
 
 def write_text(text: str, path: Path) -> None:
     """Writes text, whole or not at all."""
-    from lvdet.read.files import write_text as write
+    from lvdet.files.files import write_text as write
 
     write(text, path)

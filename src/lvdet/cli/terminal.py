@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from rich.console import Console, Group, RenderableType
     from rich.table import Table
 
-    from lvdet.metrics.result import Evaluation
-    from lvdet.metrics.table_text import Layout
-    from lvdet.read.files import Progress
+    from lvdet.evaluation.evaluation_result import Evaluation
+    from lvdet.files.files import Progress
+    from lvdet.rendering.table_text import Layout
 
 
 def warn(text: str) -> None:
@@ -102,7 +102,7 @@ def print_evaluation(result: Evaluation) -> None:
 def print_tables(title: str, layouts: Sequence[Layout]) -> None:
     """Tables of limits under a line that says what was evaluated; plain text in a pipe."""
     if not sys.stdout.isatty():
-        from lvdet.metrics.table_text import text
+        from lvdet.rendering.table_text import text
 
         print(title, text(layouts), sep="\n\n")
         return
@@ -115,7 +115,7 @@ def print_layouts(layouts: Sequence[Layout]) -> None:
     """Tables under what was printed before; plain text in a pipe."""
     print()
     if not sys.stdout.isatty():
-        from lvdet.metrics.table_text import text
+        from lvdet.rendering.table_text import text
 
         print(text(layouts))
         return
@@ -137,7 +137,7 @@ def draw_layouts(console: Console, layouts: Sequence[Layout]) -> None:
     to break: rich would leave out the ends of numbers."""
     from rich.text import Text
 
-    from lvdet.metrics.table_text import text
+    from lvdet.rendering.table_text import text
 
     for layout in layouts:
         table = drawn_layout(layout)

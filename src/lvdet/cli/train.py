@@ -15,10 +15,10 @@ from lvdet.cli.targets import require_target
 from lvdet.cli.terminal import progress_bar
 
 if TYPE_CHECKING:
-    from lvdet.read.files import Progress
-    from lvdet.train.config import Config
-    from lvdet.train.detector.detector import Detector
-    from lvdet.train.vocabulary import Vocabulary
+    from lvdet.files.files import Progress
+    from lvdet.training.configuration.config import Config
+    from lvdet.training.model.detector import Detector
+    from lvdet.training.records.vocabulary import Vocabulary
 
 EXAMPLES = """\
 Examples:
@@ -65,11 +65,11 @@ def run(arguments: Sequence[str]) -> None:
     options = parser.parse_args(arguments)
     require_target(options.output)
 
-    from lvdet.train.config_file import read_config
-    from lvdet.train.live_line import LiveLine
-    from lvdet.train.log import read_log
-    from lvdet.train.loop import train
-    from lvdet.train.stopping import StoppedError
+    from lvdet.training.configuration.config_file import read_config
+    from lvdet.training.loop.stopping import StoppedError
+    from lvdet.training.records.live_line import LiveLine
+    from lvdet.training.records.log import read_log
+    from lvdet.training.train import train
 
     config = read_config(options.config, options.set)
     folder = options.out or Path("runs") / options.config.stem
@@ -108,13 +108,13 @@ def run(arguments: Sequence[str]) -> None:
 
 def _check(config: Config, trained: Vocabulary, progress: Progress | None) -> None:
     """Refuses validation data that an evaluation would refuse, after many steps."""
-    from lvdet.predict.image_list import annotated_images
+    from lvdet.inference.image_list import annotated_images
 
     listed = annotated_images(Path(config.data.val), Path(config.data.val_images), progress)
     listed.require_classes_of(trained.ids.tolist(), trained.names)
 
 
 def _evaluate(detector: Detector, config: Config, folder: Path, step: int) -> dict[str, Any]:
-    from lvdet.predict.during_training import evaluate
+    from lvdet.inference.validation import evaluate
 
     return evaluate(detector, config, folder, step, progress_bar)

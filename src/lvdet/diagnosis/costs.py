@@ -18,8 +18,8 @@ from lvdet.diagnosis.kinds import (
     RIGHT,
     Rows,
 )
-from lvdet.metrics.average_precision import accumulate
-from lvdet.metrics.inputs import Pair
+from lvdet.evaluation.average_precision import accumulate
+from lvdet.evaluation.pair import Pair
 from lvdet.tables.matches import Matches
 
 #: All wrong detections at once, and all objects that were not found.

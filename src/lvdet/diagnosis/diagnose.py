@@ -9,25 +9,25 @@ from numpy.typing import NDArray
 
 from lvdet.diagnosis.confusions import Confusions
 from lvdet.diagnosis.costs import TOTALS, Costs, work_out
+from lvdet.diagnosis.diagnosis_result import ALL, Diagnosis
 from lvdet.diagnosis.kinds import CLASSIFICATION, KINDS, MISSED, Rows, explain
-from lvdet.diagnosis.result import ALL, Diagnosis
 from lvdet.errors import InputError
-from lvdet.limit.budgets import PerClass, describe
-from lvdet.limit.needs import Need
-from lvdet.match.match import match, to_be_found
-from lvdet.metrics.cuts import Cuts
-from lvdet.metrics.inputs import Annotations, Pair, ResultSource, load_pair
-from lvdet.metrics.protocols import (
+from lvdet.evaluation.class_subsets import select
+from lvdet.evaluation.evaluation_result import Evaluation
+from lvdet.evaluation.input_warnings import named_cut_warnings, reading_warnings
+from lvdet.evaluation.pair import Annotations, Pair, ResultSource, load_pair
+from lvdet.evaluation.protocols import (
     FIXED_PER_CLASS,
     PROTOCOLS,
     evaluate,
     evaluation_needs,
     protocols,
 )
-from lvdet.metrics.result import Evaluation
-from lvdet.metrics.subsets import select
-from lvdet.metrics.warnings import named_cut_warnings, reading_warnings
-from lvdet.read.files import Watch
+from lvdet.evaluation.truncation import Cuts
+from lvdet.files.files import Watch
+from lvdet.limits.budgets import PerClass, describe
+from lvdet.limits.needs import Need
+from lvdet.matching.match import match, to_be_found
 from lvdet.tables.categories import resolve_groups
 from lvdet.tables.ground_truth import GroundTruth
 

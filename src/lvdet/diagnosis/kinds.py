@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lvdet import _native
-from lvdet.match.match import require_masks
-from lvdet.metrics.inputs import Pair
+from lvdet.evaluation.pair import Pair
+from lvdet.matching.match import require_masks
 from lvdet.tables.matches import Matches
 from lvdet.tables.problems import category_rows, image_rows
 from lvdet.threads import thread_count

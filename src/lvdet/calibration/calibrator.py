@@ -1,0 +1,183 @@
+"""Calibration that is fitted once and applied anywhere."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lvdet.calibration.calibrator_file import Origin, Record, read_record, write_record
+from lvdet.calibration.fitting import HIERARCHICAL, Recipe, fit_classes
+from lvdet.calibration.labelled_scores import (
+    IOU_THRESHOLD,
+    Samples,
+    load_samples,
+    require_chances,
+    require_right,
+)
+from lvdet.errors import InputError
+from lvdet.evaluation.class_subsets import first_ids
+from lvdet.evaluation.input_warnings import reading_warnings
+from lvdet.evaluation.pair import Annotations, DetectionSource, ResultSource
+from lvdet.evaluation.protocols import FIXED_PER_CLASS
+from lvdet.files.detection_files import read_detections
+from lvdet.files.files import Progress, Watch, watched
+from lvdet.tables.categories import Categories
+from lvdet.tables.detections import Detections
+from lvdet.tables.problems import rows_of
+
+
+class Calibrator:
+    """Scores that mean the same for every class: the chance that a detection is right.
+
+        cal = lvdet.Calibrator("beta").fit("train.json", "train_results.json")
+        lvdet.evaluate("val.json", cal.transform(lvdet.read_detections("results.json")))
+        cal.save("cal.json"); lvdet.Calibrator.load("cal.json")
+
+    method:   "histogram", "bbq", "bbq-bic", "beta", "isotonic", "platt", "temperature",
+        "identity", or "hierarchical", which is for classes with few detections too.
+    grouping: whose detections a map is fitted on: each "class", its "frequency" group, or "all".
+    missing:  what a class gets of which nothing right was seen: "zero" as in the paper, "keep" for
+        its scores as they are, or "frequency" for the fit of its frequency group.
+
+    The order inside a class stays, ties included, but for "histogram", "bbq" and "bbq-bic", whose
+    steps may fall.
+    """
+
+    def __init__(
+        self, method: str = HIERARCHICAL, *, grouping: str = "class", missing: str | None = None
+    ) -> None:
+        self._recipe = Recipe.of(method, grouping, missing)
+        self._record: Record | None = None
+        #: What one should know of the files it was fitted to.
+        self.warnings: list[str] = []
+
+    def __repr__(self) -> str:
+        recipe = self._recipe
+        state = "not fitted" if self._record is None else f"{len(self.categories):,} classes"
+        return f"<Calibrator {recipe.method} by {recipe.grouping}, {state}>"
+
+    @property
+    def recipe(self) -> Recipe:
+        """Method, grouping and what missing classes get."""
+        return self._recipe
+
+    @property
+    def record(self) -> Record:
+        """What was fitted, on what; raises where nothing was."""
+        if self._record is None:
+            raise InputError("the calibrator has not been fitted: call fit or load one")
+        return self._record
+
+    @property
+    def categories(self) -> Categories:
+        """The classes it was fitted for."""
+        return self.record.categories
+
+    def fit(
+        self,
+        gt: Annotations,
+        detections: ResultSource,
+        *,
+        iou: str | None = None,
+        iou_threshold: float = IOU_THRESHOLD,
+        dets_per_class: int = FIXED_PER_CLASS,
+        threads: int | None = None,
+        watch: Watch | None = None,
+    ) -> Calibrator:
+        """Fits to annotations and results, tables or paths as for `evaluate`.
+
+        A detection is right where AP's own match at `iou_threshold` says so; those that AP ignores
+        (unverified, or unmatched where a class was not annotated exhaustively) are left out. The
+        best `dets_per_class` of each class are used.
+        """
+        pair, samples = load_samples(
+            gt,
+            detections,
+            iou=iou,
+            iou_threshold=iou_threshold,
+            dets_per_class=dets_per_class,
+            threads=threads,
+            watch=watch,
+        )
+        require_right(samples, iou_threshold)
+        origin = Origin(
+            pair.gt.source, pair.results.source, pair.iou, float(iou_threshold), dets_per_class
+        )
+        self.warnings = reading_warnings(pair.gt, pair.results, exact_lvis=False)
+        with watched(watch, f"fitting {self._recipe.method}", "classes") as progress:
+            return self.fit_samples(samples, origin, threads=threads, progress=progress)
+
+    def fit_samples(
+        self,
+        samples: Samples,
+        origin: Origin,
+        *,
+        threads: int | None = None,
+        progress: Progress | None = None,
+    ) -> Calibrator:
+        """Fits to scores and labels that are there already."""
+        self._record = Record(
+            self._recipe,
+            origin,
+            samples.categories,
+            samples.counts(),
+            samples.right_counts(),
+            fit_classes(samples, self._recipe, threads=threads, progress=progress),
+        )
+        return self
+
+    def transform(self, detections: DetectionSource, *, threads: int | None = None) -> Detections:
+        """The detections with new scores."""
+        table = read_detections(detections, threads=threads)
+        rows = self.class_rows(table.category_ids, table.source)
+        require_chances(table.score, table.named)
+        return table.with_scores(
+            self.record.fitted.new_scores(rows[table.category], table.score, threads=threads)
+        )
+
+    def class_rows(self, category_ids: NDArray[np.int64], source: str) -> NDArray[np.int32]:
+        """Where classes stand among those it was fitted for; raises where one does not."""
+        rows = rows_of(self.categories.ids, category_ids)
+        if (rows < 0).any():
+            raise InputError(
+                f"{source}: the calibrator was fitted on {self.record.origin.ground_truth} for "
+                f"{len(self.categories):,} classes, and category_id "
+                f"{first_ids(category_ids[rows < 0])} is not among them"
+            )
+        return rows
+
+    def summary(self) -> str:
+        """What it was fitted on, in a line."""
+        record, recipe = self.record, self._recipe
+        silent = int((record.right == 0).sum())
+        note = ""
+        if silent:
+            given = {
+                "zero": "scores of 0",
+                "keep": "scores as they are",
+                "frequency": "the fit of the frequency group",
+                "": "what the others have taught",
+            }[recipe.missing]
+            classes = "class" if silent == 1 else "classes"
+            note = f"; {silent:,} {classes} without a right one: {given}"
+        return (
+            f"{recipe.method} by {recipe.grouping}, from {record.detections.sum():,} detections "
+            f"({record.right.sum():,} right) of {len(record.categories):,} classes{note}"
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes plain JSON, whole or not at all."""
+        write_record(self.record, path)
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Calibrator:
+        """Reads what `save` wrote; a file that is damaged or of another version is refused."""
+        record = read_record(path)
+        recipe = record.recipe
+        calibrator = Calibrator(
+            recipe.method, grouping=recipe.grouping, missing=recipe.missing or None
+        )
+        calibrator._record = record
+        return calibrator

@@ -1,0 +1,141 @@
+"""A map for every class: from its own detections, its frequency group's, or everybody's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lvdet import _native
+from lvdet.calibration.hierarchical import fit_hierarchical
+from lvdet.calibration.labelled_scores import Samples
+from lvdet.calibration.maps import KEEP, Floats, Map, constant
+from lvdet.calibration.methods import FITS, fit_groups
+from lvdet.calibration.order import calibrated
+from lvdet.errors import InputError
+from lvdet.files.files import Progress
+from lvdet.tables.categories import FREQUENCIES, Categories
+from lvdet.threads import thread_count
+
+HIERARCHICAL = "hierarchical"
+METHODS = (*FITS, HIERARCHICAL)
+GROUPINGS = ("class", "frequency", "all")
+#: What a class gets of which nothing right was seen: 0 as in the paper, its own scores, or the fit
+#: of its frequency group.
+MISSING = ("zero", "keep", "frequency")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How calibration is fitted.
+
+    method:   one of METHODS
+    grouping: whose detections a map is fitted on: one of GROUPINGS
+    missing:  what classes (or groups) without a right detection get: one of MISSING; "" for
+              `hierarchical`, which has an answer for every class
+    """
+
+    method: str
+    grouping: str
+    missing: str
+
+    @staticmethod
+    def of(method: str, grouping: str = "class", missing: str | None = None) -> Recipe:
+        """A recipe that makes sense; raises for others."""
+        _require("method", method, METHODS)
+        _require("grouping", grouping, GROUPINGS)
+        if missing is not None:
+            _require("missing", missing, MISSING)
+        if method != HIERARCHICAL:
+            return Recipe(method, grouping, missing or ("keep" if method == "identity" else "zero"))
+        if grouping != "class" or missing is not None:
+            raise InputError(
+                "hierarchical calibration has an answer for every class: another grouping, or one "
+                "for missing classes, needs another method"
+            )
+        return Recipe(method, grouping, "")
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """The outcome: maps, and [C] int64 which of them each class has."""
+
+    maps: tuple[Map, ...]
+    of_class: NDArray[np.int64]
+
+    def new_scores(
+        self, category: NDArray[np.int32], score: Floats, *, threads: int | None = None
+    ) -> Floats:
+        """[N] scores of detections of classes ([N], rows of the categories)."""
+        groups = len(self.of_class)
+        if (category[1:] >= category[:-1]).all():  # in the order of the classes already
+            offsets = np.searchsorted(category, np.arange(groups + 1, dtype=category.dtype))
+            order, ranked = None, score
+        else:
+            order, offsets = _native.rank_groups(category, groups, score, thread_count(threads))
+            ranked = score[order]
+        new = np.empty(len(score))
+        for row in np.flatnonzero(np.diff(offsets)).tolist():
+            rows = slice(offsets[row], offsets[row + 1])
+            found = calibrated(self.maps[self.of_class[row]], ranked[rows])
+            new[rows if order is None else order[rows]] = found
+        return new
+
+
+def fit_classes(
+    samples: Samples,
+    recipe: Recipe,
+    *,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Fitted:
+    """The map of every class."""
+    if not len(samples.categories):
+        return Fitted((), np.zeros(0, dtype=np.int64))
+    if recipe.method == HIERARCHICAL:
+        own = fit_hierarchical(samples, threads=threads, progress=progress)
+        return Fitted(tuple(own), np.arange(len(own)))
+    group = _groups(samples.categories, recipe.grouping)
+    count = int(group.max(initial=-1)) + 1
+    grouped = (
+        samples if recipe.grouping == "class" else samples.grouped(group, count, threads=threads)
+    )
+    found = fit_groups(grouped, recipe.method, threads=threads, progress=progress)
+    missing = [place for place, score_map in enumerate(found) if score_map is None]
+    if missing and recipe.missing == "frequency":
+        wider = _wider(samples, recipe, threads)
+        first = np.unique(group, return_index=True)[1]
+        for place in missing:
+            found[place] = wider[first[place]]
+    other = KEEP if recipe.missing == "keep" else constant(0.0)
+    maps = tuple(other if score_map is None else score_map for score_map in found)
+    return Fitted(maps, group.astype(np.int64))
+
+
+def _wider(samples: Samples, recipe: Recipe, threads: int | None) -> list[Map | None]:
+    """[C] the fit of each class's frequency group, or of all classes where that has none."""
+    every = samples.grouped(np.zeros(len(samples.categories), dtype=np.int32), 1, threads=threads)
+    (whole,) = fit_groups(every, recipe.method, threads=threads)
+    group = samples.categories.group_numbers()
+    grouped = samples.grouped(group, int(group.max(initial=-1)) + 1, threads=threads)
+    found = fit_groups(grouped, recipe.method, threads=threads)
+    return [whole if found[place] is None else found[place] for place in group]
+
+
+def _groups(categories: Categories, grouping: str) -> NDArray[np.int32]:
+    """[C] which fit each class takes part in."""
+    if grouping == "class":
+        return np.arange(len(categories), dtype=np.int32)
+    if grouping == "all":
+        return np.zeros(len(categories), dtype=np.int32)
+    if not np.isin(categories.frequency, FREQUENCIES).any():
+        raise InputError(
+            "grouping by frequency, but the annotations have no 'frequency' for their categories"
+        )
+    return categories.group_numbers()
+
+
+def _require(name: str, value: object, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise InputError(f"{name} is {value!r:.60}, expected one of {', '.join(known)}")

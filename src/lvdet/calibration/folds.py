@@ -1,0 +1,51 @@
+"""Cross-validation over images: an honest estimate where there is no second set."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lvdet.calibration.fitting import Recipe, fit_classes
+from lvdet.calibration.labelled_scores import Samples
+from lvdet.calibration.maps import Floats
+from lvdet.errors import InputError
+from lvdet.files.files import Progress
+
+
+def require_folds(folds: object, images: int) -> None:
+    """Refuses a number of parts that cannot be made of so many images."""
+    if isinstance(folds, bool) or not isinstance(folds, int) or not 2 <= folds <= images:
+        raise InputError(f"{folds!r} folds of {images:,} images, expected 2 to as many as images")
+
+
+def cross_scores(
+    samples: Samples,
+    recipe: Recipe,
+    sample_folds: NDArray[np.int32],
+    folds: NDArray[np.int32],
+    category: NDArray[np.int32],
+    score: Floats,
+    *,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Floats:
+    """[N] new scores of detections ([N] class and score), each by a fit to the samples of the
+    other parts; `folds` ([N]) is the part that the image of each detection is in, `sample_folds`
+    that of each sample."""
+    new = np.empty(len(score))
+    parts = int(folds.max(initial=-1)) + 1
+    for part in range(parts):
+        others = samples.where(sample_folds != part)
+        fitted = fit_classes(others, recipe, threads=threads)
+        here = np.flatnonzero(folds == part)
+        new[here] = fitted.new_scores(category[here], score[here], threads=threads)
+        if progress is not None:
+            progress(part + 1, parts)
+    return new
+
+
+def divided(images: int, folds: int) -> NDArray[np.int32]:
+    """[I] a part for each image: as equal in size as can be, drawn once and for all."""
+    require_folds(folds, images)
+    parts = np.arange(images, dtype=np.int32) % np.int32(folds)
+    return np.random.default_rng(0).permutation(parts)

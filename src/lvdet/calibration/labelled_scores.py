@@ -1,0 +1,198 @@
+"""What calibration is fitted on: scores, and whether each detection was right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from numbers import Real
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lvdet import _native
+from lvdet.calibration.maps import Floats
+from lvdet.errors import InputError
+from lvdet.evaluation.pair import Annotations, Pair, ResultSource, load_pair
+from lvdet.evaluation.protocols import FIXED_PER_CLASS
+from lvdet.files.files import Watch
+from lvdet.limits.budgets import PerClass
+from lvdet.limits.needs import Need
+from lvdet.tables.categories import Categories
+from lvdet.tables.matches import Matches
+from lvdet.tables.problems import rows_of
+from lvdet.threads import thread_count
+
+#: The IoU at which a detection is right, in the paper.
+IOU_THRESHOLD = 0.75
+#: How far scores may leave [0, 1] by rounding.
+_ROUNDING = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Detections that count, by class and falling score; those AP ignores are not among them.
+
+    score:     [N] float64 in [0, 1]
+    right:     [N] bool
+    detection: [N] int32, rows of what was matched: the results, or the best of each class of them
+    offsets:   [C + 1] int64, where each class begins
+    categories: the C classes
+    source:    what to call them in messages
+    """
+
+    score: Floats
+    right: NDArray[np.bool_]
+    detection: NDArray[np.int32]
+    offsets: NDArray[np.int64]
+    categories: Categories
+    source: str = "detections"
+
+    def __len__(self) -> int:
+        return len(self.score)
+
+    def rows(self, group: int) -> slice:
+        """The rows of a class."""
+        return slice(int(self.offsets[group]), int(self.offsets[group + 1]))
+
+    @property
+    def category(self) -> NDArray[np.int32]:
+        """[N] class of each row."""
+        counts = np.diff(self.offsets)
+        return np.repeat(np.arange(len(counts), dtype=np.int32), counts)
+
+    def counts(self) -> NDArray[np.int64]:
+        """[C] detections of each class."""
+        return np.diff(self.offsets)
+
+    def right_counts(self) -> NDArray[np.int64]:
+        """[C] right ones of each class."""
+        groups = range(len(self.offsets) - 1)
+        counts = [np.count_nonzero(self.right[self.rows(group)]) for group in groups]
+        return np.array(counts, dtype=np.int64)
+
+    def where(self, keep: NDArray[np.bool_]) -> Samples:
+        """The rows of a mask."""
+        kept = np.append(0, np.cumsum(keep))
+        return replace(
+            self,
+            score=self.score[keep],
+            right=self.right[keep],
+            detection=self.detection[keep],
+            offsets=kept[self.offsets].astype(np.int64),
+        )
+
+    def grouped(
+        self, group: NDArray[np.int32], groups: int, *, threads: int | None = None
+    ) -> Samples:
+        """The rows by groups of classes ([C] the group of each) and falling score."""
+        order, offsets = _native.rank_groups(
+            group[self.category], groups, self.score, thread_count(threads)
+        )
+        return replace(
+            self,
+            score=self.score[order],
+            right=self.right[order],
+            detection=self.detection[order],
+            offsets=offsets,
+        )
+
+
+def load_samples(
+    gt: Annotations,
+    detections: ResultSource,
+    *,
+    iou: str | None = None,
+    iou_threshold: float = IOU_THRESHOLD,
+    dets_per_class: int = FIXED_PER_CLASS,
+    threads: int | None = None,
+    watch: Watch | None = None,
+) -> tuple[Pair, Samples]:
+    """The pair, and its samples: labels from the match that AP has, of the best detections of each
+    class over all images."""
+    require_iou_threshold(iou_threshold)
+    pair = load_best(gt, detections, dets_per_class, iou=iou, threads=threads, watch=watch)
+    matches = pair.matched(thresholds=[iou_threshold], threads=threads)
+    return pair, samples_of(pair, matches, iou_threshold)
+
+
+def load_best(
+    gt: Annotations,
+    detections: ResultSource,
+    dets_per_class: int,
+    *,
+    iou: str | None = None,
+    threads: int | None = None,
+    watch: Watch | None = None,
+) -> Pair:
+    """Annotations and the best detections of each class, no others."""
+    budget = PerClass(dets_per_class)
+    pair = load_pair(
+        gt,
+        detections,
+        lambda truth: [Need(budget, np.arange(len(truth.categories)))],
+        iou=iou,
+        threads=threads,
+        watch=watch,
+    )
+    keep = pair.kept([budget], threads=threads)
+    return pair if keep is None else replace(pair, results=pair.results.where(keep))
+
+
+def samples_of(pair: Pair, matches: Matches, iou_threshold: float = IOU_THRESHOLD) -> Samples:
+    """The samples among matches, at one of their thresholds."""
+    at = np.flatnonzero(np.isclose(matches.thresholds, iou_threshold, rtol=0, atol=1e-9))
+    matched, ignored = matches.flags(int(at[0]))
+    ranking = pair.results.ranking
+    score = ranking.score[matches.detection]
+    require_chances(score, lambda _: ranking.source)
+    every = Samples(
+        np.clip(score, 0.0, 1.0),
+        matched,
+        matches.detection,
+        matches.category_offsets,
+        pair.gt.categories,
+        pair.results.source,
+    )
+    return every.where(~ignored)
+
+
+def require_chances(score: Floats, named: Callable[[int], str]) -> None:
+    """Refuses scores beyond 0 to 1, but for what rounding does."""
+    outside = np.flatnonzero(~((score >= -_ROUNDING) & (score <= 1 + _ROUNDING)))
+    if len(outside):
+        row = int(outside[0])
+        raise InputError(
+            f"{named(row)}: there is a score of {score[row]:g}; calibration takes scores from 0 to "
+            "1, so put logits through a sigmoid first"
+        )
+
+
+def require_iou_threshold(value: object) -> None:
+    """Refuses what is no IoU."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) <= 1:
+        raise InputError(f"an IoU threshold of {value!r}, expected a number above 0, at most 1")
+
+
+def require_same_classes(learned: Samples, wanted: Categories) -> None:
+    """Refuses a training set of other classes, by id or by name."""
+    known = learned.categories
+    for row, place in enumerate(rows_of(known.ids, wanted.ids).tolist()):
+        if place < 0:
+            raise InputError(
+                f"{learned.source}: its annotations have no class of id {wanted.ids[row]} "
+                f"({wanted.names[row]!r}), which is to be evaluated"
+            )
+        if known.names[place] != wanted.names[row]:
+            raise InputError(
+                f"{learned.source}: its annotations call the class of id {wanted.ids[row]} "
+                f"{known.names[place]!r}, but it is to be evaluated as {wanted.names[row]!r}"
+            )
+
+
+def require_right(samples: Samples, iou_threshold: float) -> None:
+    """Refuses samples of which none is right."""
+    if not samples.right.any():
+        raise InputError(
+            f"{samples.source}: none of its {len(samples):,} detections that count is right at "
+            f"IoU {iou_threshold:g}, so there is nothing to learn from"
+        )

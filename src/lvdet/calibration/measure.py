@@ -1,0 +1,115 @@
+"""How calibrated a detector is."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from math import isnan
+from typing import Any
+
+from lvdet.calibration.labelled_scores import IOU_THRESHOLD, Samples, load_samples
+from lvdet.calibration.reliability import CalibrationErrors, Reliability, reliability
+from lvdet.evaluation.input_warnings import reading_warnings
+from lvdet.evaluation.pair import Annotations, ResultSource, headline
+from lvdet.evaluation.protocols import FIXED_PER_CLASS
+from lvdet.evaluation.summary import defined
+from lvdet.files.files import Watch
+from lvdet.rendering.table_text import Cell, Layout, percent, text
+
+_HEAD = ("", "detections", "ECE", "MCE", "adaptive", "Brier", "log loss")
+_GROUPS = {"r": "rare", "c": "common", "f": "frequent"}
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """Calibration errors over all detections, by frequency and by class, and what they are of.
+
+    samples: scores and labels, for curves of one's own (`reliability_curve`)
+    """
+
+    errors: Reliability
+    samples: Samples
+    inputs: dict[str, Any]
+    warnings: list[str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, None where undefined."""
+        categories = self.samples.categories
+        return {
+            "all": defined(asdict(self.errors.overall)),
+            "by_frequency": {
+                name: defined(asdict(errors)) for name, errors in self.errors.by_frequency.items()
+            },
+            "by_class": [
+                {"id": number, "name": name, **defined(asdict(errors))}
+                for number, name, errors in zip(
+                    categories.ids.tolist(), categories.names, self.errors.by_class, strict=True
+                )
+            ],
+            "inputs": self.inputs,
+            "warnings": self.warnings,
+        }
+
+    def title(self) -> str:
+        """What was measured, in a line."""
+        return (
+            f"{headline(self.inputs)}; {len(self.samples):,} detections count, right at IoU "
+            f"{self.inputs['iou_threshold']:g}"
+        )
+
+    def layouts(self) -> list[Layout]:
+        """The table: all, and each frequency."""
+        lines = {"all": self.errors.overall} | {
+            _GROUPS[name]: errors for name, errors in self.errors.by_frequency.items()
+        }
+        return [
+            Layout(
+                "",
+                "Calibration errors: ECE, MCE and adaptive in percent",
+                list(_HEAD),
+                [_line(*it) for it in lines.items()],
+            )
+        ]
+
+    def __str__(self) -> str:
+        return "\n\n".join([self.title(), text(self.layouts())])
+
+
+def measure_calibration(
+    gt: Annotations,
+    detections: ResultSource,
+    *,
+    iou: str | None = None,
+    iou_threshold: float = IOU_THRESHOLD,
+    dets_per_class: int = FIXED_PER_CLASS,
+    threads: int | None = None,
+    watch: Watch | None = None,
+) -> Measurement:
+    """How far scores are from the share of detections that are right: expected, maximum and
+    adaptive calibration error, Brier score and log loss, overall, by frequency and by class."""
+    pair, samples = load_samples(
+        gt,
+        detections,
+        iou=iou,
+        iou_threshold=iou_threshold,
+        dets_per_class=dets_per_class,
+        threads=threads,
+        watch=watch,
+    )
+    facts = pair.facts(classes=len(pair.gt.categories), exact_lvis=False)
+    return Measurement(
+        reliability(samples),
+        samples,
+        facts | {"iou_threshold": iou_threshold, "dets_per_class": dets_per_class},
+        reading_warnings(pair.gt, pair.results, exact_lvis=False),
+    )
+
+
+def _line(name: str, errors: CalibrationErrors) -> list[Cell]:
+    gaps = (errors.expected, errors.maximum, errors.adaptive)
+    losses = (errors.brier, errors.log_loss)
+    return [
+        Cell(name),
+        Cell(f"{errors.count:,}"),
+        *(Cell(percent(value)) for value in gaps),
+        *(Cell("–" if isnan(value) else f"{value:.4f}") for value in losses),
+    ]

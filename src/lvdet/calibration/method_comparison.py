@@ -1,0 +1,118 @@
+"""The paper's calibration table, on any detector."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lvdet.calibration.fitting import HIERARCHICAL, Recipe
+from lvdet.calibration.folds import require_folds
+from lvdet.calibration.labelled_scores import (
+    IOU_THRESHOLD,
+    load_best,
+    load_samples,
+    require_iou_threshold,
+    require_same_classes,
+)
+from lvdet.calibration.method_table import Block, CalibrationTable
+from lvdet.calibration.methods import PAPER
+from lvdet.calibration.trials import CrossFitted, Judge, Trained, Trial
+from lvdet.errors import InputError
+from lvdet.evaluation.input_warnings import input_warnings, reading_warnings
+from lvdet.evaluation.pair import Annotations, ResultSource
+from lvdet.evaluation.protocols import FIXED_PER_CLASS
+from lvdet.files.files import Watch, watched
+from lvdet.limits.budgets import PerClass
+
+#: The paper's methods, and the one for classes with few detections.
+SHOWN = (*PAPER, HIERARCHICAL)
+#: Parts into which images are divided where there is no training set.
+FOLDS = 5
+
+
+def compare_calibration(
+    gt: Annotations,
+    detections: ResultSource,
+    *,
+    train: tuple[Annotations, ResultSource] | None = None,
+    methods: Sequence[str] = SHOWN,
+    grouping: str = "class",
+    missing: str | None = None,
+    folds: int | None = None,
+    oracle: bool = True,
+    iou: str | None = None,
+    iou_threshold: float = IOU_THRESHOLD,
+    dets_per_class: int = FIXED_PER_CLASS,
+    threads: int | None = None,
+    watch: Watch | None = None,
+) -> CalibrationTable:
+    """AP-Pool by rare, common and frequent without calibration and with each method.
+
+    train: annotations and results of the training set, on which methods are fitted as in the
+        paper.
+    folds: fit on parts of these images and apply to the others, so many parts; where there is no
+        training set, 5 by default.
+    oracle: also fit on these very images: what could be reached, not what will be.
+    grouping, missing: as for `Calibrator`; "hierarchical" has its own answers.
+    dets_per_class: the detections of each class that are calibrated and evaluated, its best by
+        the detector's own score.
+    """
+    recipes = {name: _recipe(name, grouping, missing) for name in dict.fromkeys(methods)}
+    if not recipes:
+        raise InputError("there is no method to compare")
+    require_iou_threshold(iou_threshold)
+    if folds is None and train is None:
+        folds = FOLDS
+    pair = load_best(gt, detections, dets_per_class, iou=iou, threads=threads, watch=watch)
+    if folds is not None:
+        require_folds(folds, len(pair.gt.images))
+    judge = Judge(pair, iou_threshold, threads)
+    warnings = input_warnings(
+        pair.gt,
+        pair.results,
+        exact_lvis=False,
+        budgets={"fixed": [PerClass(dets_per_class)], "pool": [PerClass(dets_per_class)]},
+        classes=judge.every,
+    )
+    sources: list[tuple[str, str, Trial]] = []
+    if train is not None:
+        trained, learned = load_samples(
+            *train,
+            iou=pair.iou,
+            iou_threshold=iou_threshold,
+            dets_per_class=dets_per_class,
+            threads=threads,
+            watch=watch,
+        )
+        require_same_classes(learned, pair.gt.categories)
+        warnings += reading_warnings(trained.gt, trained.results, exact_lvis=False)
+        title = f"fitted on {trained.gt.source} and {learned.source}"
+        sources.append(("train", title, Trained(judge, learned)))
+    if folds is not None:
+        title = f"{folds}-fold cross-validation over images"
+        sources.append(("folds", title, CrossFitted(judge, folds)))
+    if oracle:
+        title = "fitted on the same images (an oracle)"
+        sources.append(("oracle", title, Trained(judge, judge.samples)))
+    blocks = []
+    ranking = pair.results.ranking
+    for name, title, source in sources:
+        rows = {}
+        for method, recipe in recipes.items():
+            with watched(watch, f"fitting {method}", source.unit) as progress:
+                score = source.scores(recipe, ranking, progress)
+            rows[method] = source.worth(score)
+        blocks.append(Block(name, title, source.uncalibrated, rows))
+    return CalibrationTable(
+        judge.uncalibrated,
+        blocks,
+        str(PerClass(dets_per_class)),
+        pair.facts(classes=len(judge.every), exact_lvis=False),
+        warnings,
+    )
+
+
+def _recipe(method: str, grouping: str, missing: str | None) -> Recipe:
+    """The recipe of a method; what is asked for does not touch one that has its own answers."""
+    if method == HIERARCHICAL:
+        return Recipe.of(method)
+    return Recipe.of(method, grouping, missing)

@@ -1,0 +1,161 @@
+"""How calibrated scores are: errors in numbers, and curves as arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lvdet.calibration.histogram import bin_edges
+from lvdet.calibration.labelled_scores import Samples, require_chances
+from lvdet.calibration.maps import Floats
+from lvdet.errors import InputError
+
+#: Bins of a curve, and of the errors made of it.
+BINS = 20
+#: Chances are held this far from 0 and 1 where their logarithm is taken.
+_EDGE = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True, eq=False)
+class ReliabilityCurve:
+    """Scores in bins; what is empty is NaN.
+
+    edges: [K + 1] float64; count: [K] int64
+    score: [K] mean score; right: [K] share of right ones
+    """
+
+    edges: Floats
+    count: NDArray[np.int64]
+    score: Floats
+    right: Floats
+
+    @property
+    def gap(self) -> Floats:
+        """[K] how far scores are from the share of right ones."""
+        return np.abs(self.score - self.right)
+
+
+@dataclass(frozen=True)
+class CalibrationErrors:
+    """Errors of some detections; NaN where there are none.
+
+    count:    detections
+    expected: mean gap of 20 bins of equal width, weighted by count (ECE)
+    maximum:  their largest gap (MCE)
+    adaptive: mean gap of 20 bins of equal count
+    brier:    mean square of score minus label
+    log_loss: mean of -log of the chance given to what came true
+    """
+
+    count: int
+    expected: float
+    maximum: float
+    adaptive: float
+    brier: float
+    log_loss: float
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """Errors over all detections, by frequency group, and by class (in the order of ids)."""
+
+    overall: CalibrationErrors
+    by_frequency: dict[str, CalibrationErrors]
+    by_class: list[CalibrationErrors]
+
+
+def reliability(samples: Samples, *, by_class: bool = True) -> Reliability:
+    """The errors of scores as they are; those of classes only where they are asked for."""
+    group = samples.categories.frequency[samples.category]
+    return Reliability(
+        calibration_errors(samples.score, samples.right),
+        {
+            name: calibration_errors(samples.score[group == name], samples.right[group == name])
+            for name in samples.categories.groups()
+        },
+        [
+            calibration_errors(samples.score[rows], samples.right[rows])
+            for rows in map(samples.rows, range(len(samples.categories) if by_class else 0))
+        ],
+    )
+
+
+def calibration_errors(score: ArrayLike, right: ArrayLike) -> CalibrationErrors:
+    """The errors of scores ([N], in [0, 1]) against labels ([N])."""
+    score, right = _checked(score, right)
+    if not len(score):
+        nan = float("nan")
+        return CalibrationErrors(0, nan, nan, nan, nan, nan)
+    by_width = reliability_curve(score, right)
+    by_count = reliability_curve(score, right, equal="count")
+    chance = np.clip(np.where(right, score, 1 - score), _EDGE, 1.0)
+    return CalibrationErrors(
+        len(score),
+        _mean_gap(by_width),
+        float(np.nanmax(by_width.gap)),
+        _mean_gap(by_count),
+        float(np.mean((score - right) ** 2)),
+        float(-np.mean(np.log(chance))),
+    )
+
+
+def reliability_curve(
+    score: ArrayLike, right: ArrayLike, *, bins: int = BINS, equal: str = "width"
+) -> ReliabilityCurve:
+    """Mean score and share of right ones in bins of equal "width" or equal "count".
+
+    A score at an edge belongs to the bin above it. Bins of equal count take scores in order, so
+    that equal scores may fall into two of them; there are no more bins than scores.
+    """
+    if isinstance(bins, bool) or not isinstance(bins, int) or bins < 1:
+        raise InputError(f"{bins!r} bins, expected a whole number of 1 or more")
+    score, right = _checked(score, right)
+    if equal == "width":
+        edges = bin_edges(bins)
+        place = np.searchsorted(edges[1:-1], score, side="right")
+        return _curve(edges, place, score, right)
+    if equal != "count":
+        raise InputError(f"bins of equal {equal!r}, expected 'width' or 'count'")
+    order = np.argsort(score, kind="stable")
+    bins = max(min(bins, len(score)), 1)
+    first = np.linspace(0, len(score), bins + 1).astype(np.int64)[:-1]
+    edges = np.concatenate([score[order[first]], [1.0]]) if len(score) else np.array([0.0, 1.0])
+    edges[0] = 0.0
+    place = np.searchsorted(first, np.arange(len(score)), side="right") - 1
+    return _curve(edges, place, score[order], right[order])
+
+
+def _checked(score: ArrayLike, right: ArrayLike) -> tuple[Floats, NDArray[np.bool_]]:
+    """Scores and labels as arrays; raises for what is neither."""
+    scores, labels = np.asarray(score), np.asarray(right)
+    if scores.ndim != 1 or labels.ndim != 1 or len(scores) != len(labels):
+        raise InputError(
+            f"scores of shape {scores.shape} and labels of shape {labels.shape}, expected one "
+            "dimension and as many of the one as of the other"
+        )
+    if scores.dtype.kind not in "iuf":
+        raise InputError(f"scores are an array of {scores.dtype}, expected numbers")
+    if labels.dtype.kind not in "biuf" or not np.isin(labels, (0, 1)).all():
+        raise InputError("labels are not all True or False, 1 or 0")
+    require_chances(scores, lambda row: f"row {row:,}")
+    return np.clip(scores, 0.0, 1.0, dtype=np.float64), labels.astype(np.bool_)
+
+
+def _curve(
+    edges: Floats, place: NDArray[np.int64], score: Floats, right: NDArray[np.bool_]
+) -> ReliabilityCurve:
+    bins = len(edges) - 1
+    count = np.bincount(place, minlength=bins)
+    filled = np.where(count > 0, count, np.nan)
+    return ReliabilityCurve(
+        edges,
+        count,
+        np.bincount(place, weights=score, minlength=bins) / filled,
+        np.bincount(place, weights=right, minlength=bins) / filled,
+    )
+
+
+def _mean_gap(curve: ReliabilityCurve) -> float:
+    return float(np.nansum(curve.gap * curve.count) / curve.count.sum())

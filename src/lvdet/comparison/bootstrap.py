@@ -1,0 +1,188 @@
+"""Resampling of images: the protocols' numbers of many drawn sets, from one match.
+
+A set is drawn image by image, with replacement, and has as many images as the annotations. An
+image that is drawn twice counts as two images. AP-Old's budget lies inside an image and is not
+touched by that; the class budget of AP-Fixed and AP-Pool counts the drawn set's detections, so
+that each set has its own. Nothing is matched again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lvdet import _native
+from lvdet.errors import InputError
+from lvdet.evaluation.average_precision import RECALLS
+from lvdet.evaluation.pair import Pair
+from lvdet.evaluation.pooled import ranked_together
+from lvdet.evaluation.scores import NAMES, Scores
+from lvdet.limits.budgets import Budget, PerClass
+from lvdet.matching.match import to_be_found, without_empty
+from lvdet.tables.categories import FREQUENCIES, Categories
+from lvdet.tables.ground_truth import GroundTruth
+from lvdet.tables.problems import category_rows, image_rows
+from lvdet.threads import thread_count
+
+#: Sets that are worked on together.
+LANES = _native.LANES
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """What a detector scores on R drawn sets, NaN where nothing can be found.
+
+    old, fixed: [R, C] float64, AP of each class
+    pool: [R, 4] float64, AP, APr, APc, APf of AP-Pool
+    """
+
+    old: NDArray[np.float64]
+    fixed: NDArray[np.float64]
+    pool: NDArray[np.float64]
+
+    def metrics(self, categories: Categories) -> NDArray[np.float64]:
+        """[R, 3, 4] AP, APr, APc and APf of AP-Old, AP-Fixed and AP-Pool."""
+        found = [_means(values, categories) for values in (self.old, self.fixed)]
+        return np.stack([*found, self.pool], axis=1)
+
+
+class Resampler:
+    """One detector, ready to be evaluated on any number of drawn sets.
+
+    It holds the image of each detection by class and rank (4 bytes each), and some 30 bytes for
+    each that is matched. A thread needs 144 bytes for each matched row of the largest class, and
+    drawn sets 16 bytes an image.
+    """
+
+    def __init__(
+        self,
+        pair: Pair,
+        *,
+        old: Budget,
+        fixed: PerClass,
+        exact_lvis: bool = False,
+        threads: int | None = None,
+    ) -> None:
+        gt, ranking = pair.gt, pair.results.ranking
+        self._threads = thread_count(threads)
+        self._budget = fixed.limit
+        classes = len(gt.categories)
+        scores = Scores(pair, exact_lvis=exact_lvis, threads=threads)
+        self._matches = matches = scores.matches
+        keep = scores.kept([old], np.arange(classes))
+        del scores  # and its orders
+        image = image_rows(gt, ranking)[ranking.image]
+        if len(image) and image.min() < 0:
+            raise InputError(f"{ranking.source} has images that {gt.source} does not have")
+        known = category_rows(gt, ranking)
+        # What the annotations do not have is a class of its own, which nobody asks for.
+        group = np.where(known < 0, np.int32(classes), known)[ranking.category]
+        ordering = _native.rank_groups(group, classes + 1, ranking.score, self._threads)
+        rows, begins = ordering
+        place = _native.find_places(ordering, matches.detection, self._threads)
+        self._category = matches.category
+        self._place = (place - begins[self._category]).astype(np.int32)
+        self._image = image[matches.detection]
+        self._old = np.ones(len(matches), np.uint8) if keep is None else keep.view(np.uint8)
+        self._pooled = ranked_together(matches, ranking.score)
+        self._ranked = image[rows[: begins[classes]]], begins[: classes + 1].copy()
+        self._truth = _objects(gt, exact_lvis)
+        groups = gt.categories.groups()
+        self._group = np.full(classes, -1, dtype=np.int32)
+        for number, members in enumerate(groups.values()):
+            self._group[members] = number
+        self._groups = len(groups)
+
+    def values(self, weights: NDArray[np.uint8]) -> Drawn:
+        """What the detector scores on drawn sets, by how often each has each image: [blocks,
+        images, LANES], as `draw` gives them."""
+        old, fixed, pool = _native.resample(
+            self._matches.outcomes,
+            len(self._matches.thresholds),
+            self._image,
+            self._category,
+            self._matches.category_offsets,
+            self._place,
+            self._old,
+            self._pooled,
+            self._ranked,
+            self._truth,
+            self._group,
+            self._groups,
+            self._budget,
+            weights,
+            RECALLS,
+            self._threads,
+        )
+        missing = np.full((len(pool), len(NAMES) - pool.shape[1]), np.nan)
+        return Drawn(old, fixed, np.concatenate([pool, missing], axis=1))
+
+    def objects(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """[C] how many objects of each class there are to be found, and in how many images."""
+        image, begins = self._truth
+        lists = [image[begins[row] : begins[row + 1]] for row in range(len(begins) - 1)]
+        return np.diff(begins), np.array([len(np.unique(one)) for one in lists], dtype=np.int64)
+
+    def group_images(self, categories: Categories) -> NDArray[np.int64]:
+        """[4] how many images have objects of any class of each metric."""
+        image, begins = self._truth
+        category = np.repeat(np.arange(len(begins) - 1), np.diff(begins))
+        members = group_rows(categories).values()
+        counts = [len(np.unique(image[np.isin(category, rows)])) for rows in members]
+        return np.array(counts, dtype=np.int64)
+
+
+def draw(images: int, first: int, count: int, *, seed: int) -> NDArray[np.uint8]:
+    """[blocks, images, LANES] how often the sets first … first + count - 1 have each image.
+
+    Each set has a random stream of its own, so that it does not matter which are drawn together.
+    Places beyond `count` in the last block are left empty.
+    """
+    blocks = -(-count // LANES)
+    weights = np.zeros((blocks, images, LANES), dtype=np.uint8)
+    for number in range(count):
+        rng = np.random.default_rng([seed, first + number])
+        drawn = np.bincount(rng.integers(0, images, images), minlength=images)
+        # No image comes 256 times where there are so many; it would take 10 ** 500 sets.
+        weights[number // LANES, :, number % LANES] = drawn
+    return weights
+
+
+def as_it_is(images: int) -> NDArray[np.uint8]:
+    """[1, images, LANES] the weights of the set itself, in the first place."""
+    weights = np.zeros((1, images, LANES), dtype=np.uint8)
+    weights[0, :, 0] = 1
+    return weights
+
+
+def group_rows(categories: Categories) -> dict[str, NDArray[np.int64]]:
+    """The classes that each metric is a mean over, as rows: of AP, APr, APc and APf."""
+    groups, none = categories.groups(), np.zeros(0, dtype=np.int64)
+    members = [np.arange(len(categories)), *(groups.get(name, none) for name in FREQUENCIES)]
+    return dict(zip(NAMES, members, strict=True))
+
+
+def _means(values: NDArray[np.float64], categories: Categories) -> NDArray[np.float64]:
+    """[R, 4] the mean over the classes that are defined, of all and of each frequency."""
+    known = ~np.isnan(values)
+    filled = np.where(known, values, 0.0)
+    means = np.full((len(values), len(NAMES)), np.nan)
+    for column, rows in enumerate(group_rows(categories).values()):
+        count = known[:, rows].sum(axis=1)
+        there = count > 0
+        means[there, column] = filled[there][:, rows].sum(axis=1) / count[there]
+    return means
+
+
+def _objects(
+    gt: GroundTruth, exact_lvis: bool
+) -> tuple[np.ndarray[tuple[int], np.dtype[np.int32]], np.ndarray[tuple[int], np.dtype[np.int64]]]:
+    """The image of each object that is to be found, by class, and where each class begins."""
+    if exact_lvis and gt.federated:
+        gt = without_empty(gt)
+    rows = np.flatnonzero(to_be_found(gt))
+    rows = rows[np.argsort(gt.category[rows], kind="stable")]
+    counts = np.bincount(gt.category[rows], minlength=len(gt.categories))
+    return gt.image[rows], np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)

@@ -1,0 +1,358 @@
+"""Detectors beside a baseline, on the same drawn sets of images."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lvdet.comparison.bootstrap import LANES, Resampler, as_it_is, draw, group_rows
+from lvdet.comparison.comparison_result import ClassDifference, Compared, Comparison
+from lvdet.comparison.detector_names import given_names, short_names
+from lvdet.comparison.differences import (
+    Difference,
+    Spread,
+    by_error,
+    discoveries,
+)
+from lvdet.comparison.verdicts import GROUPS, sentences
+from lvdet.errors import InputError
+from lvdet.evaluation.input_warnings import input_warnings
+from lvdet.evaluation.pair import Annotations, Pair, ResultSource, load_pair
+from lvdet.evaluation.protocols import PROTOCOLS, protocols
+from lvdet.evaluation.scores import NAMES
+from lvdet.files.files import Watch, watched
+from lvdet.limits.budgets import PerClass, describe
+from lvdet.limits.needs import everything
+from lvdet.tables.ground_truth import GroundTruth
+from lvdet.tables.problems import category_rows
+from lvdet.threads import thread_count
+
+RESAMPLES = 1_000
+CONFIDENCE = 0.95
+#: Fewer drawn sets say nothing of their spread.
+_FEWEST_RESAMPLES = 100
+#: A class with objects in fewer images is not tested for itself: its standard error is too small.
+FEWEST_IMAGES = 10
+
+
+def compare_detectors(
+    gt: Annotations,
+    detections: Sequence[ResultSource],
+    *,
+    names: Sequence[str] | None = None,
+    iou: str | None = None,
+    dets_per_image: int | None = None,
+    dets_per_class: int | None = None,
+    resamples: int = RESAMPLES,
+    confidence: float = CONFIDENCE,
+    seed: int = 0,
+    exact_lvis: bool = False,
+    threads: int | None = None,
+    watch: Watch | None = None,
+) -> Comparison:
+    """Compares detectors with the first of them, under AP-Old, AP-Fixed and AP-Pool.
+
+    Every difference has an interval, from sets of images that are drawn again and again, the same
+    for all detectors.
+
+    detections: tables, or paths of results files, two or more; the first is the baseline.
+    names: what to call them; by default the ends of their paths.
+    iou, dets_per_image, dets_per_class, exact_lvis: as for `evaluate`.
+    resamples: how many sets are drawn.
+    confidence: how often intervals are to cover the difference.
+    seed: with the same one the same sets are drawn.
+    """
+    if isinstance(detections, str) or not isinstance(detections, Sequence):
+        raise InputError("detectors to compare are a list of tables or paths, the baseline first")
+    _require_settings(len(detections), resamples, confidence, seed)
+    if sum(isinstance(source, str) and source == "-" for source in detections) > 1:
+        raise InputError("standard input (-) can be read only once")
+
+    # A drawn set may lack the images of the best detections: any other may count then.
+    pairs: list[Pair] = []
+    for source in detections:
+        pair = load_pair(
+            pairs[0].gt if pairs else gt,
+            source,
+            everything,
+            iou=iou,
+            exact_lvis=exact_lvis,
+            threads=threads,
+            watch=watch,
+        )
+        pairs.append(pair)
+    if iou is None:
+        _require_same_kind(pairs)
+    return compare_pairs(
+        pairs,
+        names=names,
+        dets_per_image=dets_per_image,
+        dets_per_class=dets_per_class,
+        resamples=resamples,
+        confidence=confidence,
+        seed=seed,
+        exact_lvis=exact_lvis,
+        threads=threads,
+        watch=watch,
+    )
+
+
+def compare_pairs(
+    pairs: Sequence[Pair],
+    *,
+    names: Sequence[str] | None = None,
+    dets_per_image: int | None = None,
+    dets_per_class: int | None = None,
+    resamples: int = RESAMPLES,
+    confidence: float = CONFIDENCE,
+    seed: int = 0,
+    exact_lvis: bool = False,
+    threads: int | None = None,
+    watch: Watch | None = None,
+) -> Comparison:
+    """The same for pairs of one ground truth and results of which nothing was left out."""
+    _require_settings(len(pairs), resamples, confidence, seed)
+    _require_alike(pairs)
+    sources = [pair.results.source for pair in pairs]
+    called = short_names(sources) if names is None else given_names(names, len(pairs))
+    gt = pairs[0].gt
+    chosen = protocols(
+        PROTOCOLS,
+        federated=gt.federated,
+        dets_per_image=dets_per_image,
+        dets_per_class=dets_per_class,
+    )
+    budgets = {item.name: item.budgets for item in chosen}
+    fixed = budgets["fixed"][0]
+    assert isinstance(fixed, PerClass)
+    every = np.arange(len(gt.categories))
+    warnings: list[str] = []
+    for pair in pairs:
+        found = input_warnings(
+            gt, pair.results, exact_lvis=exact_lvis, budgets=budgets, classes=every
+        )
+        warnings += [text for text in found if text not in warnings]
+    drawing = _Drawing(
+        gt,
+        [
+            Resampler(
+                pair, old=budgets["old"][0], fixed=fixed, exact_lvis=exact_lvis, threads=threads
+            )
+            for pair in pairs
+        ],
+    )
+    with watched(watch, "resampling images", "resamples") as progress:
+        step = 2 * LANES * thread_count(threads)
+        for first in range(0, resamples, step):
+            drawing.add(first, min(step, resamples - first), seed)
+            if progress is not None:
+                progress(min(first + step, resamples), resamples)
+    texts = {name: describe(limits) for name, limits in budgets.items()}
+    thin = _thin(gt, drawing.images)
+    compared = []
+    for place, name in enumerate(called[1:], start=1):
+        metrics = drawing.metrics(place, confidence)
+        classes = drawing.classes(place, confidence)
+        beyond = drawing.old_beyond_fixed(place, confidence)
+        said = sentences(called[0], name, metrics, beyond, texts, classes, thin, confidence)
+        compared.append(Compared(name, metrics, beyond, classes, said))
+    warnings += _thin_warnings(thin)
+    return Comparison(
+        called[0],
+        texts,
+        compared,
+        resamples,
+        confidence,
+        seed,
+        _facts(pairs, called, exact_lvis),
+        warnings,
+    )
+
+
+class _Drawing:
+    """All detectors on the set itself and on drawn ones.
+
+    metrics: [detectors, 3, 4], classes: [detectors, 2, C] (AP-Old, AP-Fixed), on the set itself
+    images: [C] how many images have objects of each class
+    """
+
+    def __init__(self, gt: GroundTruth, resamplers: Sequence[Resampler]) -> None:
+        self._gt, self._resamplers = gt, resamplers
+        metrics, classes = self._values(as_it_is(len(gt.images)))
+        self._metrics, self._classes = metrics[:, 0], classes[:, 0]
+        self._metric_spread = Spread(self._metrics[1:] - self._metrics[0])
+        self._beyond_spread = Spread(_old_beyond_fixed(self._metrics[1:] - self._metrics[0]))
+        self._class_spread = Spread(self._classes[1:] - self._classes[0])
+        self.objects, self.images = resamplers[0].objects()
+        self._group_images = resamplers[0].group_images(gt.categories)
+
+    def add(self, first: int, count: int, seed: int) -> None:
+        """Draws more sets, by their numbers."""
+        metrics, classes = self._values(draw(len(self._gt.images), first, count, seed=seed))
+        # In parts of one size, so that the last bit does not depend on what comes together.
+        for begin in range(0, count, LANES):
+            part = slice(begin, min(begin + LANES, count))
+            away = (metrics[1:, part] - metrics[0, part]).swapaxes(0, 1)
+            self._metric_spread.add(away)
+            self._beyond_spread.add(_old_beyond_fixed(away))
+            self._class_spread.add((classes[1:, part] - classes[0, part]).swapaxes(0, 1))
+
+    def metrics(self, place: int, confidence: float) -> dict[str, dict[str, Difference]]:
+        """Those of a detector, by protocol and name."""
+        # Few images with objects have no spread to speak of.
+        errors = np.where(
+            self._group_images < FEWEST_IMAGES, np.nan, self._metric_spread.errors()[place - 1]
+        )
+        base, own = self._metrics[0], self._metrics[place]
+        return {
+            protocol: {
+                name: by_error(
+                    float(base[row, column]),
+                    float(own[row, column]),
+                    float(errors[row, column]),
+                    confidence,
+                )
+                for column, name in enumerate(NAMES)
+            }
+            for row, protocol in enumerate(PROTOCOLS)
+        }
+
+    def old_beyond_fixed(self, place: int, confidence: float) -> Difference:
+        """How far a detector's difference in AP under AP-Old is from that under AP-Fixed."""
+        old, fixed = (self._metrics[place] - self._metrics[0])[:2, 0].tolist()
+        error = float(self._beyond_spread.errors()[place - 1])
+        return by_error(fixed, old, error, confidence)
+
+    def classes(self, place: int, confidence: float) -> list[ClassDifference]:
+        """Those of a detector that have objects."""
+        categories = self._gt.categories
+        errors = self._class_spread.errors()[place - 1]
+        base, own = self._classes[0], self._classes[place]
+        rows = np.flatnonzero(self.objects).tolist()
+        pairs = [
+            [
+                by_error(
+                    float(base[kind, row]),
+                    float(own[kind, row]),
+                    float(errors[kind, row]),
+                    confidence,
+                )
+                for kind in (0, 1)
+            ]
+            for row in rows
+        ]
+        tested = [bool(self.images[row] >= FEWEST_IMAGES) for row in rows]
+        chances = [
+            fixed.p_value if able else float("nan")
+            for (_, fixed), able in zip(pairs, tested, strict=True)
+        ]
+        held = discoveries(chances, 1 - confidence)
+        return [
+            ClassDifference(
+                int(categories.ids[row]),
+                categories.names[row],
+                str(categories.frequency[row]),
+                int(self.objects[row]),
+                int(self.images[row]),
+                old,
+                fixed,
+                able,
+                holds,
+            )
+            for row, (old, fixed), able, holds in zip(rows, pairs, tested, held, strict=True)
+        ]
+
+    def _values(
+        self, weights: NDArray[np.uint8]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """[detectors, R, 3, 4] metrics and [detectors, R, 2, C] classes of drawn sets."""
+        drawn = [resampler.values(weights) for resampler in self._resamplers]
+        metrics = np.stack([one.metrics(self._gt.categories) for one in drawn])
+        return metrics, np.stack([np.stack([one.old, one.fixed], axis=1) for one in drawn])
+
+
+def _old_beyond_fixed(differences: NDArray[np.float64]) -> NDArray[np.float64]:
+    """[…] AP-Old's difference in AP less AP-Fixed's, of […, 3, 4] differences."""
+    return differences[..., 0, 0] - differences[..., 1, 0]
+
+
+def _require_settings(detectors: int, resamples: int, confidence: float, seed: int) -> None:
+    if detectors < 2:
+        raise InputError(f"{detectors} results to compare, expected two or more")
+    if isinstance(resamples, bool) or not isinstance(resamples, int):
+        raise InputError(f"resamples is {resamples!r}, expected a whole number")
+    if resamples < _FEWEST_RESAMPLES:
+        raise InputError(f"{resamples} resamples, expected {_FEWEST_RESAMPLES} or more")
+    if not 0 < confidence < 1:
+        raise InputError(f"a confidence of {confidence}, expected a number between 0 and 1")
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise InputError(f"a seed of {seed!r}, expected a whole number of 0 or more")
+
+
+def _require_alike(pairs: Sequence[Pair]) -> None:
+    """Refuses pairs of other annotations, of another overlap, or with less than all results."""
+    first = pairs[0]
+    if len(first.gt.images) < 2:
+        raise InputError(f"{first.gt.source} has fewer than two images: no other set can be drawn")
+    for pair in pairs:
+        source = pair.results.source
+        if pair.gt is not first.gt:
+            raise InputError(f"{source} and {first.results.source} have other annotations")
+        if pair.iou != first.iou:
+            raise InputError(
+                f"{source} is compared by {pair.iou}, {first.results.source} by {first.iou}"
+            )
+        ranking = pair.results.ranking
+        kept = np.bincount(ranking.category, minlength=len(ranking.category_ids))
+        known = category_rows(pair.gt, ranking) >= 0
+        if (kept < pair.results.per_class)[known].any():
+            raise InputError(f"{source} was read without rows that a drawn set can need")
+
+
+def _require_same_kind(pairs: Sequence[Pair]) -> None:
+    """Refuses results of which only some have masks; those without rows have neither."""
+    full = [pair.results for pair in pairs if pair.results.total]
+    masked = [results for results in full if results.detections.masks is not None]
+    if masked and len(masked) < len(full):
+        lacking = next(results for results in full if results.detections.masks is None)
+        raise InputError(
+            f"{masked[0].source} has masks, {lacking.source} has none: say that boxes are to be "
+            "compared (--iou bbox)"
+        )
+
+
+def _thin(gt: GroundTruth, images: NDArray[np.int64]) -> dict[str, str]:
+    """The metrics most of whose classes have few images, and how many of them."""
+    found = {}
+    for name, rows in group_rows(gt.categories).items():
+        there = rows[images[rows] > 0]
+        thin = int((images[there] < FEWEST_IMAGES).sum())
+        if thin and 2 * thin > len(there):
+            kind = f"{GROUPS[name]} " if name in GROUPS else ""
+            found[name] = f"{thin:,} of {len(there):,} {kind}classes"
+    return found
+
+
+def _thin_warnings(thin: Mapping[str, str]) -> list[str]:
+    """That intervals rest on few images."""
+    if not thin:
+        return []
+    return [
+        f"{', '.join(thin.values())} have objects in fewer than {FEWEST_IMAGES} images: the "
+        f"intervals of {', '.join(thin)} may be too narrow."
+    ]
+
+
+def _facts(pairs: Sequence[Pair], names: Sequence[str], exact_lvis: bool) -> dict[str, Any]:
+    """What was compared, for the output."""
+    gt = pairs[0].gt
+    facts = pairs[0].facts(classes=len(gt.categories), exact_lvis=exact_lvis)
+    del facts["detection_count"]
+    facts["detections"] = [
+        {"name": name, "source": pair.results.source, "detection_count": pair.results.total}
+        for name, pair in zip(names, pairs, strict=True)
+    ]
+    return facts

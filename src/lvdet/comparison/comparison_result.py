@@ -1,0 +1,251 @@
+"""What a comparison gives back."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lvdet.comparison.differences import Difference
+from lvdet.comparison.verdicts import interval_text, level_text, title
+from lvdet.rendering.table_text import Cell, Layout, latex, markdown, percent, plain, signed, text
+
+#: Classes that tables show, unless another number is asked for.
+CLASSES_SHOWN = 10
+_COLUMNS = ("baseline", "value", "delta", "error", "low", "high", "holds")
+
+
+@dataclass(frozen=True)
+class ClassDifference:
+    """One class of both detectors.
+
+    objects, images: how many there are to be found, and in how many images
+    old, fixed: AP under AP-Old and AP-Fixed
+    tested: whether enough images have objects for a statement on this class alone
+    holds: whether the difference under AP-Fixed is among those that hold together, by Benjamini
+        and Hochberg; the interval is that of this class as if it were the only one
+    """
+
+    id: int
+    name: str
+    frequency: str
+    objects: int
+    images: int
+    old: Difference
+    fixed: Difference
+    tested: bool
+    holds: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, None where undefined."""
+        p_value = self.fixed.p_value
+        return {
+            "id": self.id,
+            "name": self.name,
+            "frequency": self.frequency,
+            "objects": self.objects,
+            "images": self.images,
+            "old": self.old.to_dict(),
+            "fixed": self.fixed.to_dict(),
+            "tested": self.tested,
+            "p_value": None if math.isnan(p_value) or not self.tested else p_value,
+            "holds": self.holds if self.tested else None,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """One detector beside the baseline.
+
+    protocols: {"old": {"AP": …, "APr": …, "APc": …, "APf": …}, "fixed": …, "pool": …}
+    old_beyond_fixed: the difference in AP under AP-Old (its value) beside that under AP-Fixed
+    classes: those with objects, in the order of the annotations
+    verdicts: what all that says, in sentences
+    """
+
+    name: str
+    protocols: dict[str, dict[str, Difference]]
+    old_beyond_fixed: Difference
+    classes: list[ClassDifference]
+    verdicts: list[str]
+
+    def most_different(self, count: int) -> list[ClassDifference]:
+        """The tested classes whose difference under AP-Fixed is least likely to be chance."""
+        tested = [one for one in self.classes if one.tested and one.fixed.delta != 0]
+        return sorted(tested, key=lambda one: (one.fixed.p_value, -abs(one.fixed.delta)))[:count]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, None where undefined."""
+        return {
+            "detector": self.name,
+            "protocols": {
+                protocol: {name: item.to_dict() for name, item in metrics.items()}
+                for protocol, metrics in self.protocols.items()
+            },
+            "old_beyond_fixed": self.old_beyond_fixed.to_dict(),
+            "classes": [one.to_dict() for one in self.classes],
+            "verdicts": self.verdicts,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """The outcome of `compare_detectors`: each detector beside the first, the baseline.
+
+    budgets: that of each protocol, as it is written beside numbers
+    compared: a `Compared` for each detector but the baseline
+    resamples, confidence, seed: what the intervals were made with
+    """
+
+    baseline: str
+    budgets: dict[str, str]
+    compared: list[Compared]
+    resamples: int
+    confidence: float
+    seed: int
+    inputs: dict[str, Any]
+    warnings: list[str]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All detectors, the baseline first."""
+        return (self.baseline, *(one.name for one in self.compared))
+
+    @property
+    def verdicts(self) -> list[str]:
+        """What the differences say, in sentences."""
+        return [text for one in self.compared for text in one.verdicts]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, as `lvdet compare --output FILE.json` writes them."""
+        return {
+            "baseline": self.baseline,
+            "budgets": self.budgets,
+            "comparisons": [one.to_dict() for one in self.compared],
+            "resamples": self.resamples,
+            "confidence": self.confidence,
+            "seed": self.seed,
+            "inputs": self.inputs,
+            "warnings": self.warnings,
+        }
+
+    def title(self) -> str:
+        """What was compared, in a line."""
+        return (
+            f"{self.inputs['iou']}: {len(self.names)} detectors on {self.inputs['images']:,} "
+            f"images, {self.inputs['classes']:,} classes; {self.resamples:,} resamples of the "
+            "images"
+        )
+
+    def layouts(
+        self, classes: int = CLASSES_SHOWN, *, digits: int = 2, labelled: bool = False
+    ) -> list[Layout]:
+        """Tables to be read, in percent: for each detector the metrics, and the classes that
+        differ most; with names to refer to them by where they are `labelled`."""
+        found = []
+        for number, one in enumerate(self.compared, start=1):
+            label = f"compare-{number}" if labelled else ""
+            found.append(self._metrics(one, label, digits))
+            shown = one.most_different(classes)
+            if shown:
+                found.append(self._classes(one, shown, f"{label}-classes" if label else "", digits))
+        return found
+
+    def to_markdown(self, classes: int = CLASSES_SHOWN) -> str:
+        """The tables for a page of text, and what they say."""
+        said = "\n".join(f"- {_unmarked(sentence)}" for sentence in self.verdicts)
+        return f"{markdown(self.layouts(classes))}\n{said}\n"
+
+    def to_latex(self, classes: int = CLASSES_SHOWN) -> str:
+        """The tables for a paper, in the manner of booktabs."""
+        return latex(self.layouts(classes, digits=1, labelled=True))
+
+    def to_csv(self) -> str:
+        """A line for each metric and for each class; empty cells are undefined."""
+        lines = io.StringIO(newline="")
+        writer = csv.writer(lines)
+        writer.writerow(["detector", "protocol", "budget", "metric", "class", *_COLUMNS, "p_value"])
+        for one in self.compared:
+            for protocol, metrics in one.protocols.items():
+                start = [one.name, protocol, self.budgets[protocol]]
+                for name, item in metrics.items():
+                    writer.writerow([*start, name, "", *_cells(item.to_dict()), ""])
+                for row in one.classes if protocol != "pool" else []:
+                    item = row.old if protocol == "old" else row.fixed
+                    values = item.to_dict()
+                    p_value = ""
+                    if protocol == "fixed":
+                        values["holds"] = row.holds if row.tested else None
+                        p_value = str(item.p_value) if row.tested else ""
+                    writer.writerow([*start, "AP", row.name, *_cells(values), p_value])
+        return lines.getvalue()
+
+    def __str__(self) -> str:
+        return "\n\n".join([self.title(), text(self.layouts()), "\n".join(self.verdicts)])
+
+    def _metrics(self, one: Compared, label: str, digits: int) -> Layout:
+        lines = []
+        for protocol, metrics in one.protocols.items():
+            for name, item in metrics.items():
+                if name != "AP" and math.isnan(item.delta):
+                    continue
+                first = name == "AP"
+                lines.append(
+                    [
+                        Cell(title(protocol) if first else ""),
+                        Cell(self.budgets[protocol] if first else ""),
+                        Cell(name),
+                        *_numbers(item, digits),
+                        Cell(_mark(item.holds, not math.isnan(item.low))),
+                    ]
+                )
+        head = ["", "budget", "", self.baseline, one.name, "difference", self._level(), "holds"]
+        return Layout(label, f"{one.name} beside {self.baseline}", head, lines)
+
+    def _classes(
+        self, one: Compared, shown: Sequence[ClassDifference], label: str, digits: int
+    ) -> Layout:
+        lines = [
+            [
+                Cell(plain(row.name)),
+                Cell(row.frequency),
+                Cell(f"{row.images:,}"),
+                *_numbers(row.fixed, digits),
+                Cell(f"{row.fixed.p_value:.1g}"),
+                Cell(_mark(row.holds, row.tested)),
+            ]
+            for row in shown
+        ]
+        head = ["class", "", "images", self.baseline, one.name, "difference", self._level()]
+        text = (
+            f"AP-Fixed ({self.budgets['fixed']}) of the classes that differ most surely, {one.name}"
+        )
+        return Layout(label, f"{text} beside {self.baseline}", [*head, "p", "holds"], lines)
+
+    def _level(self) -> str:
+        return f"{level_text(self.confidence)} interval"
+
+
+def _numbers(item: Difference, digits: int) -> list[Cell]:
+    return [
+        Cell(percent(item.baseline, digits)),
+        Cell(percent(item.value, digits)),
+        Cell(signed(item.delta, digits)),
+        Cell(interval_text(item, digits)),
+    ]
+
+
+def _mark(holds: bool, known: bool) -> str:
+    return ("yes" if holds else "no") if known else ""
+
+
+def _cells(values: dict[str, Any]) -> list[Any]:
+    cells = [values[name] for name in _COLUMNS]
+    return ["" if value is None else str(value).lower() for value in cells]
+
+
+def _unmarked(sentence: str) -> str:
+    return sentence.replace("\\", "\\\\").replace("<", "&lt;").replace("|", r"\|")

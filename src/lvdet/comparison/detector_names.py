@@ -1,0 +1,38 @@
+"""What detectors are called: no longer than needed to tell them apart, and harmless to print."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lvdet.errors import InputError
+from lvdet.rendering.table_text import plain
+
+
+def given_names(names: Sequence[str], count: int) -> tuple[str, ...]:
+    """The names that were asked for, one for each of so many detectors."""
+    if isinstance(names, str) or len(names) != count:
+        raise InputError(f"{len(names)} names for {count} detectors, expected one for each")
+    cleaned = tuple(plain(str(name)).strip() for name in names)
+    if not all(cleaned) or len(set(cleaned)) < count:
+        raise InputError(f"names {', '.join(map(repr, cleaned))}: expected different ones")
+    return cleaned
+
+
+def short_names(sources: Sequence[str]) -> tuple[str, ...]:
+    """The ends of paths, of as many parts as tell all of them apart; equal paths are numbered."""
+    parts = [plain(source).replace("\\", "/").rstrip("/").split("/") for source in sources]
+    names: list[str] = []
+    for length in range(1, max(map(len, parts), default=1) + 1):
+        names = ["/".join(part[-length:]) for part in parts]
+        if len(set(names)) == len(set(map(tuple, parts))):
+            break
+    taken: set[str] = set()
+    found = []
+    for name in names:
+        number, unique = 1, name
+        while unique in taken:
+            number += 1
+            unique = f"{name} ({number})"
+        taken.add(unique)
+        found.append(unique)
+    return tuple(found)

@@ -1,0 +1,111 @@
+"""How far two detectors are apart, and how far that may be chance.
+
+An interval is the difference on the images there are, more or less so many standard errors. The
+standard error is how far the differences on drawn sets are from that one, as the root of the mean
+square: it holds their spread, and also that they may all lie to one side, as they do where classes
+with few images are missing in drawn sets. docs/comparing.md has what else was tried.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lvdet.evaluation.summary import defined
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A number of the baseline and of another detector, as fractions, NaN where undefined.
+
+    error: standard error of their difference
+    low, high: the interval around it
+    """
+
+    baseline: float
+    value: float
+    error: float
+    low: float
+    high: float
+
+    @property
+    def delta(self) -> float:
+        """The other detector's less the baseline's."""
+        return self.value - self.baseline
+
+    @property
+    def holds(self) -> bool:
+        """Whether 0 lies outside of the interval."""
+        return self.low > 0 or self.high < 0
+
+    @property
+    def p_value(self) -> float:
+        """The chance of a difference so far from 0 where there is none; NaN where that cannot be
+        said."""
+        if math.isnan(self.error):
+            return math.nan
+        if self.error == 0:
+            return 1.0 if self.delta == 0 else 0.0
+        return math.erfc(abs(self.delta) / self.error / math.sqrt(2))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, None where undefined."""
+        numbers = {
+            "baseline": self.baseline,
+            "value": self.value,
+            "delta": self.delta,
+            "error": self.error,
+            "low": self.low,
+            "high": self.high,
+        }
+        return defined(numbers) | {"holds": None if math.isnan(self.low) else self.holds}
+
+
+def by_error(baseline: float, value: float, error: float, confidence: float) -> Difference:
+    """The difference more or less so many standard errors; undefined where there is none."""
+    reach = NormalDist().inv_cdf((1 + confidence) / 2) * error
+    return Difference(baseline, value, error, value - baseline - reach, value - baseline + reach)
+
+
+class Spread:
+    """The standard errors of many differences, from drawn sets that come in parts.
+
+    observed: the differences on the set itself, of any shape; NaN where undefined
+    """
+
+    def __init__(self, observed: NDArray[np.float64]) -> None:
+        self._observed = observed
+        self._count = np.zeros(observed.shape, dtype=np.int64)
+        self._squares = np.zeros(observed.shape)
+
+    def add(self, drawn: NDArray[np.float64]) -> None:
+        """Takes more drawn differences, [sets, …]; NaN where a set does not define one."""
+        away = drawn - self._observed
+        known = ~np.isnan(away)
+        self._count += known.sum(axis=0)
+        self._squares += np.where(known, away * away, 0.0).sum(axis=0)
+
+    def errors(self) -> NDArray[np.float64]:
+        """The standard error of each; NaN where fewer than two sets define it."""
+        error = np.sqrt(self._squares / np.maximum(self._count, 1))
+        return np.where(self._count >= 2, error, np.nan)
+
+
+def discoveries(p_values: Sequence[float], rate: float) -> list[bool]:
+    """Which of many differences hold together, by Benjamini and Hochberg (1995): among those that
+    are said to, at most so large a share is chance, in expectation. NaN is never one of them."""
+    order = sorted(
+        (place for place, p in enumerate(p_values) if not math.isnan(p)), key=lambda i: p_values[i]
+    )
+    last = 0
+    for rank, place in enumerate(order, start=1):
+        if p_values[place] <= rank / len(order) * rate:
+            last = rank
+    held = set(order[:last])
+    return [place in held for place in range(len(p_values))]

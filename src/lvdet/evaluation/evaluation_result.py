@@ -1,0 +1,144 @@
+"""What an evaluation gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lvdet.evaluation.average_precision import Curves
+from lvdet.evaluation.pair import headline
+from lvdet.evaluation.summary import defined
+from lvdet.rendering.table_text import percent
+from lvdet.tables.categories import Categories
+
+
+@dataclass(frozen=True, eq=False)
+class ProtocolResult(Mapping[str, float]):
+    """The metrics of one protocol, fractions in [0, 1], NaN where undefined.
+
+    By key or attribute: result["fixed"]["APr"], result["fixed"].APr.
+    """
+
+    name: str
+    budget: str
+    metrics: dict[str, float]
+    curves: Curves | None
+
+    def __getitem__(self, key: str) -> float:
+        return self.metrics[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.metrics)
+
+    def __len__(self) -> int:
+        return len(self.metrics)
+
+    def __getattr__(self, name: str) -> float:
+        metrics: dict[str, float] = self.__dict__.get(
+            "metrics", {}
+        )  # not there yet while being unpickled
+        if name not in metrics:
+            raise AttributeError(f"there is no metric {name!r}, but {list(metrics)}")
+        return metrics[name]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The budget and the metrics, None where undefined."""
+        return {"budget": self.budget} | defined(self.metrics)
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation(Mapping[str, ProtocolResult]):
+    """The outcome of `evaluate`: a `ProtocolResult` for each protocol, by name.
+
+    thresholds: [T] float64, IoU thresholds
+    truth: [C] int64, ground truth of each class
+    selected: rows of the classes evaluated
+    """
+
+    protocols: dict[str, ProtocolResult]
+    iou: str
+    thresholds: NDArray[np.float64]
+    categories: Categories
+    truth: NDArray[np.int64]
+    selected: NDArray[np.int64]
+    inputs: dict[str, Any]
+    warnings: list[str]
+
+    def __getitem__(self, key: str) -> ProtocolResult:
+        return self.protocols[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.protocols)
+
+    def __len__(self) -> int:
+        return len(self.protocols)
+
+    @property
+    def per_class(self) -> dict[str, NDArray[Any]]:
+        """Columns with a row for each class evaluated: id, name, frequency, instances, and AP,
+        AP50, AP75, APs, APm, APl and AR of each protocol that has them ("old.AP", …)."""
+        rows = self.selected
+        table: dict[str, NDArray[Any]] = {
+            "id": self.categories.ids[rows],
+            "name": np.array([self.categories.names[row] for row in rows], dtype=np.str_),
+            "frequency": self.categories.frequency[rows],
+            "instances": self.truth[rows],
+        }
+        for name, result in self.protocols.items():
+            if result.curves is None:
+                continue
+            precision = result.curves.precision[rows]
+            table[f"{name}.AP"] = precision[:, 0].mean(axis=1)
+            for level in (50, 75):
+                at = self._threshold(level / 100)
+                if at is not None:
+                    table[f"{name}.AP{level}"] = precision[:, 0, at]
+            for place, area in enumerate("sml", start=1):
+                table[f"{name}.AP{area}"] = precision[:, place].mean(axis=1)
+            table[f"{name}.AR"] = result.curves.recall[rows][:, 0].mean(axis=1)
+        return table
+
+    def _threshold(self, level: float) -> int | None:
+        places = np.flatnonzero(np.isclose(self.thresholds, level, rtol=0, atol=1e-9))
+        return int(places[0]) if len(places) else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, as `lvdet evaluate --output` writes them."""
+        return {
+            "protocols": {name: result.to_dict() for name, result in self.protocols.items()},
+            "inputs": self.inputs,
+            "warnings": self.warnings,
+        }
+
+    def title(self) -> str:
+        """What was evaluated, in a line."""
+        return headline(self.inputs)
+
+    def table(self) -> list[list[str]]:
+        """The table people read, in percent: protocols, their budgets, then a row a metric."""
+        results = self.protocols.values()
+        rows = [
+            ["", *(f"AP-{result.name.capitalize()}" for result in results)],
+            ["", *(result.budget for result in results)],
+        ]
+        for key in dict.fromkeys(key for result in results for key in result):
+            values = [result.metrics.get(key) for result in results]
+            if key == "AP" or any(value is not None and value == value for value in values):
+                rows.append([key, *(percent(value) for value in values)])
+        return rows
+
+    def __str__(self) -> str:
+        rows = self.table()
+        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+        lines = [
+            "  ".join(
+                cell.rjust(width) if place else cell.ljust(width)
+                for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+            ).rstrip()
+            for row in rows
+        ]
+        return "\n".join([self.title(), *lines])

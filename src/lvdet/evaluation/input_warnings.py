@@ -1,0 +1,173 @@
+"""What a reader of the numbers should know about the input."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lvdet.evaluation.class_subsets import first_ids, unknown_classes
+from lvdet.evaluation.truncation import Cut, Cuts
+from lvdet.limits.budgets import Budget
+from lvdet.tables.ground_truth import GroundTruth
+from lvdet.tables.results import Results
+
+
+class Subject(NamedTuple):
+    """What a sentence is about."""
+
+    text: str
+    plural: bool
+
+
+def input_warnings(
+    gt: GroundTruth,
+    results: Results,
+    *,
+    exact_lvis: bool,
+    budgets: Mapping[str, Sequence[Budget]],
+    classes: NDArray[np.int64],
+) -> list[str]:
+    """One sentence for each thing that changes what the numbers of the protocols mean."""
+    names = {f"AP-{name.capitalize()}": limits for name, limits in budgets.items()}
+    return [
+        *named_cut_warnings(results.source, Cuts.of(gt, results), names, classes),
+        *reading_warnings(gt, results, exact_lvis=exact_lvis),
+    ]
+
+
+def named_cut_warnings(
+    source: str, cuts: Cuts, numbers: Mapping[str, Sequence[Budget]], classes: NDArray[np.int64]
+) -> list[str]:
+    """What cuts do to numbers, each with its name and budgets, over these classes."""
+
+    def those(true_of: Callable[[Sequence[Budget], NDArray[np.int64]], bool]) -> Subject | None:
+        return _listed([name for name, budgets in numbers.items() if true_of(budgets, classes)])
+
+    return cut_warnings(
+        source,
+        cuts,
+        missed_by_image=those(cuts.missed_by_image),
+        missed_by_class=those(cuts.missed_by_class),
+        reranked=those(cuts.reranked),
+    )
+
+
+def cut_warnings(
+    source: str,
+    cuts: Cuts,
+    *,
+    missed_by_image: Subject | None = None,
+    missed_by_class: Subject | None = None,
+    reranked: Subject | None = None,
+) -> list[str]:
+    """That the file was cut, and which numbers are not what they seem, a sentence for each cut."""
+    found = []
+    if cuts.by_image is not None and missed_by_image is not None:
+        found.append(
+            f"{source} {image_cut_text(cuts)}: {_missing(missed_by_image)}. Write results without "
+            "a limit an image."
+        )
+    if cuts.by_class is not None and (missed_by_class or reranked):
+        effects = []
+        if reranked is not None:
+            verb = "are those" if reranked.plural else "is that"
+            effects.append(
+                f"{reranked.text} {verb} of results re-ranked by {cuts.by_class.limit:,} a class"
+            )
+        if missed_by_class is not None:
+            effects.append(_missing(missed_by_class))
+        remedy = (
+            "Write results without a limit a class."
+            if missed_by_class is not None
+            else "Only limits an image need results without a limit a class."
+        )
+        found.append(f"{source} {class_cut_text(cuts)}: {'; '.join(effects)}. {remedy}")
+    return found
+
+
+def image_cut_text(cuts: Cuts) -> str:
+    """That it was cut by image, and what speaks for it; "" where nothing does."""
+    images = "image" if cuts.images == 1 else "images"
+    return _cut_text(cuts.by_image, "an image", f"{cuts.images:,} {images}")
+
+
+def class_cut_text(cuts: Cuts) -> str:
+    """That it was cut by class, and what speaks for it; "" where nothing does."""
+    classes = "class" if cuts.classes == 1 else "classes"
+    return _cut_text(cuts.by_class, "a class", f"{cuts.classes:,} {classes}")
+
+
+def was_cut(cut: Cut) -> str:
+    """The verb, as sure as one can be."""
+    return "was cut" if cut.certain else "seems to have been cut"
+
+
+def coco_limit_warning(gt: GroundTruth, own: Budget, shown: str) -> str:
+    """That COCO's own limit is another than those shown."""
+    return f"{gt.source} is a COCO file, whose own limit is {own}: {shown}"
+
+
+def reading_warnings(gt: GroundTruth, results: Results, *, exact_lvis: bool) -> list[str]:
+    """That there is nothing to evaluate, and where the files are read otherwise than by the
+    reference tools."""
+    found = []
+    if not results.total:
+        found.append(f"{results.source} has no detections: an AP of it says nothing.")
+    found += _unknown_classes(gt, results, exact_lvis)
+    if exact_lvis:
+        return found
+    zero_id = int((gt.id == 0).sum())
+    if zero_id:
+        found.append(
+            f"{gt.source} has an annotation of id 0, which the reference tools read as "
+            "unmatched; it counts like any other here (--exact-lvis repeats their reading)."
+        )
+    empty = int((gt.area <= 0).sum())
+    if empty and gt.federated:
+        found.append(
+            f"{gt.source} has {empty:,} annotations of area 0, which lvis leaves out; they count "
+            "here (--exact-lvis leaves them out)."
+        )
+    return found
+
+
+def _cut_text(cut: Cut | None, each: str, of: str) -> str:
+    if cut is None:
+        return ""
+    have = "has" if cut.at_limit == 1 else "have"
+    return (
+        f"{was_cut(cut)} at {cut.limit:,} detections {each} before it came here "
+        f"({cut.at_limit:,} of {of} {have} exactly {cut.limit:,})"
+    )
+
+
+def _listed(names: Sequence[str]) -> Subject | None:
+    if not names:
+        return None
+    text = " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+    return Subject(text, len(names) > 1)
+
+
+def _missing(subject: Subject) -> str:
+    if subject.plural:
+        return f"{subject.text} miss what was cut off, and are usually too low"
+    return f"{subject.text} misses what was cut off, and is usually too low"
+
+
+def _unknown_classes(gt: GroundTruth, results: Results, exact_lvis: bool) -> list[str]:
+    unknown = unknown_classes(gt, results)
+    if not unknown.any():
+        return []
+    rows = int(results.per_class[unknown].sum())
+    effect = (
+        "they use up budget, as in lvis"
+        if exact_lvis
+        else "they are left out before any budget counts (in lvis they use up budget)"
+    )
+    return [
+        f"{results.source} has {rows:,} detections of classes that are not in {gt.source} "
+        f"(category_id {first_ids(results.ranking.category_ids[unknown])}): {effect}."
+    ]

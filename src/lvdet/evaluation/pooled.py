@@ -1,0 +1,75 @@
+"""AP-Pool: matching inside each class, one ranking over all classes (the paper, section 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lvdet import _native
+from lvdet.evaluation.average_precision import Curves, accumulate
+from lvdet.tables.matches import Matches
+
+
+class Pools:
+    """Pools of classes, each with its detections in one ranking: by falling score over all its
+    classes, equal scores by image, then class, then rank in that class and image.
+
+    `score` ([N]) belongs to the detections; pools are rows of classes. `order` is that of
+    `ranked_together`, where it is there already.
+    """
+
+    def __init__(
+        self,
+        matches: Matches,
+        score: NDArray[np.float64],
+        pools: Sequence[NDArray[np.int64]],
+        *,
+        order: NDArray[np.int32] | None = None,
+    ) -> None:
+        self._matches = matches
+        if order is None:
+            order = ranked_together(matches, score)
+        category = matches.category[order]
+        rankings = []
+        for pool in pools:
+            member = np.zeros(len(matches.truth), dtype=bool)
+            member[pool] = True
+            rankings.append(order if member.all() else order[member[category]])
+        self._order = np.concatenate(rankings)
+        self._offsets = np.cumsum([0, *map(len, rankings)]).astype(np.int64)
+        self._truth = np.array([[matches.truth[pool, 0].sum()] for pool in pools], dtype=np.int64)
+
+    def curves(
+        self, keep: NDArray[np.bool_] | None = None, *, threads: int | None = None
+    ) -> Curves:
+        """A curve for each pool over all areas, [pools, 1, T]; `keep` ([K]) is over the rows of
+        the matches."""
+        return self._accumulate(keep, threads, points=False)[0]
+
+    def points(
+        self, keep: NDArray[np.bool_] | None = None, *, threads: int | None = None
+    ) -> NDArray[np.float64]:
+        """[pools, T, 101] the precision at each recall, for plots."""
+        return self._accumulate(keep, threads, points=True)[1][:, 0]
+
+    def _accumulate(
+        self, keep: NDArray[np.bool_] | None, threads: int | None, *, points: bool
+    ) -> tuple[Curves, NDArray[np.float64]]:
+        return accumulate(
+            self._matches,
+            self._truth,
+            self._offsets,
+            order=self._order,
+            keep=keep,
+            points=points,
+            threads=threads,
+        )
+
+
+def ranked_together(matches: Matches, score: NDArray[np.float64]) -> NDArray[np.int32]:
+    """[K] all rows of the matches in one ranking."""
+    rows = np.empty(len(matches), dtype=np.int32)
+    rows[matches.position] = np.arange(len(matches), dtype=np.int32)
+    return rows[_native.order_by_falling_score(score[matches.detection[rows]])]

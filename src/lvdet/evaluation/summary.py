@@ -1,0 +1,82 @@
+"""The metrics, as rows of a table, and their values from curves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lvdet.evaluation.average_precision import Curves
+from lvdet.tables.matches import Matches
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A mean over classes: of precision or recall, at one IoU or all, for one range of area
+    and one group of classes."""
+
+    name: str
+    recall: bool = False
+    iou: float | None = None
+    area: str = "all"
+    group: str | None = None
+
+
+AP = (Metric("AP"), Metric("AP50", iou=0.50), Metric("AP75", iou=0.75))
+AP_AREAS = (
+    Metric("APs", area="small"),
+    Metric("APm", area="medium"),
+    Metric("APl", area="large"),
+)
+AR = (
+    Metric("AR", recall=True),
+    Metric("ARs", recall=True, area="small"),
+    Metric("ARm", recall=True, area="medium"),
+    Metric("ARl", recall=True, area="large"),
+)
+
+
+def group_metrics(groups: Sequence[str]) -> tuple[Metric, ...]:
+    """AP of each group: APr, APc, APf for LVIS's frequencies, AP_name for others."""
+    names = dict.fromkeys(("r", "c", "f", *groups))
+    return tuple(
+        Metric(f"AP{name}" if name in ("r", "c", "f") else f"AP_{name}", group=name)
+        for name in names
+    )
+
+
+def summarize(
+    metrics: Sequence[Metric],
+    curves: Curves,
+    *,
+    matches: Matches,
+    groups: Mapping[str, NDArray[np.int64]],
+) -> dict[str, float]:
+    """The value of each metric over classes, from curves of these matches; NaN where no class
+    defines it."""
+    return {metric.name: _value(metric, curves, matches, groups) for metric in metrics}
+
+
+def defined(values: Mapping[str, float]) -> dict[str, float | None]:
+    """The values as they are written: None where undefined."""
+    return {name: None if np.isnan(value) else value for name, value in values.items()}
+
+
+def _value(
+    metric: Metric,
+    curves: Curves,
+    matches: Matches,
+    groups: Mapping[str, NDArray[np.int64]],
+) -> float:
+    if metric.group is not None and metric.group not in groups:
+        return float("nan")
+    area = matches.areas.index(metric.area)
+    values = (curves.recall if metric.recall else curves.precision)[:, area]
+    if metric.group is not None:
+        values = values[groups[metric.group]]
+    if metric.iou is not None:
+        values = values[:, np.isclose(matches.thresholds, metric.iou, rtol=0, atol=1e-9)]
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if known.size else float("nan")

@@ -1,0 +1,133 @@
+"""Was a results file cut before it came here, and what of it budgets miss then."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lvdet.limits.budgets import Budget, PerClass, PerImage, PerImageClass
+from lvdet.tables.ground_truth import GroundTruth
+from lvdet.tables.problems import category_rows
+from lvdet.tables.results import Results
+
+#: Limits that tools are known to cut at. An image or class at just one of these, and none above
+#: it, is no accident.
+USUAL_PER_IMAGE = frozenset({100, 200, 300, 500, 1_000, 2_000, 3_000, 5_000, 10_000})
+USUAL_PER_CLASS = frozenset({1_000, 3_000, 5_000, 10_000, 20_000, 30_000, 50_000, 100_000})
+#: At any other number, a file counts as cut where this many images (classes) have exactly that
+#: number, their most, …
+ENOUGH = 5
+#: … and are more than all those up to this share below it, or one below.
+MARGIN = 0.1
+
+
+class Cut(NamedTuple):
+    """A file evidently cut: at so many detections an image (or a class), which is exactly what so
+    many images (or classes) have."""
+
+    limit: int
+    at_limit: int
+
+    @property
+    def certain(self) -> bool:
+        """Whether there are enough of them to say so without reserve."""
+        return self.at_limit >= ENOUGH
+
+
+def image_cut(counts: NDArray[np.int64]) -> Cut | None:
+    """Where a file was cut by image; None where nothing speaks for it. `counts` are the detections
+    of all images."""
+    return _cut(counts, USUAL_PER_IMAGE)
+
+
+def class_cut(counts: NDArray[np.int64]) -> Cut | None:
+    """Where a file was cut by class; None where nothing speaks for it. `counts` are the detections
+    of all classes."""
+    return _cut(counts, USUAL_PER_CLASS)
+
+
+def _cut(counts: NDArray[np.int64], usual: frozenset[int]) -> Cut | None:
+    most = int(counts.max(initial=0))
+    at_most = int((counts == most).sum())
+    below = min((1 - MARGIN) * most, most - 1)
+    close = int(((counts < most) & (counts >= below)).sum())
+    if most in usual or (most > 1 and at_most >= ENOUGH and at_most > close):
+        return Cut(most, at_most)
+    return None
+
+
+def class_counts(gt: GroundTruth, results: Results) -> NDArray[np.int64]:
+    """[C] how many detections of each class of the annotations the file has."""
+    rows = category_rows(gt, results.ranking)
+    counts = np.zeros(len(gt.categories), dtype=np.int64)
+    np.add.at(counts, rows[rows >= 0], results.per_class[rows >= 0])
+    return counts
+
+
+@dataclass(frozen=True, eq=False)
+class Cuts:
+    """How a file was cut.
+
+    by_image, by_class: None where nothing speaks for such a cut
+    images, classes: how many images and classes have detections
+    counts: [C] as of `class_counts`
+    """
+
+    by_image: Cut | None
+    by_class: Cut | None
+    images: int
+    classes: int
+    counts: NDArray[np.int64]
+
+    @staticmethod
+    def of(gt: GroundTruth, results: Results) -> Cuts:
+        """What the numbers of detections say."""
+        return Cuts(
+            image_cut(results.per_image),
+            class_cut(results.per_class),
+            int((results.per_image > 0).sum()),
+            int((results.per_class > 0).sum()),
+            class_counts(gt, results),
+        )
+
+    def incomplete(self, budgets: Sequence[Budget], classes: NDArray[np.int64]) -> bool:
+        """Whether the file lacks detections that the budgets would keep of these classes (rows of
+        the annotations' categories)."""
+        return self.missed_by_image(budgets, classes) or self.missed_by_class(budgets, classes)
+
+    def missed_by_image(self, budgets: Sequence[Budget], classes: NDArray[np.int64]) -> bool:
+        """Whether that is so because of the cut by image: unless they begin with a limit an image
+        that is no higher, over all classes. Of COCO's limit an image and class only the number is
+        looked at: its files are usually cut at as many an image."""
+        if self.by_image is None:
+            return False
+        first = budgets[0] if budgets else None
+        if isinstance(first, PerImageClass):
+            return first.limit > self.by_image.limit
+        every_class = len(classes) == len(self.counts)
+        return not (
+            isinstance(first, PerImage) and first.limit <= self.by_image.limit and every_class
+        )
+
+    def missed_by_class(self, budgets: Sequence[Budget], classes: NDArray[np.int64]) -> bool:
+        """Whether that is so because of the cut by class: unless they begin with a limit a class
+        that is no higher. With a limit an image first, the results are `reranked` instead."""
+        first = budgets[0] if budgets else None
+        if self.by_class is None or isinstance(first, PerImage) or not self._touches(classes):
+            return False
+        return not (isinstance(first, PerClass) and first.limit <= self.by_class.limit)
+
+    def reranked(self, budgets: Sequence[Budget], classes: NDArray[np.int64]) -> bool:
+        """Whether the cut by class makes of the budgets a re-ranking, the paper's "Ranking 2": they
+        begin with a limit an image, in which what was cut off would have taken places."""
+        return bool(budgets) and isinstance(budgets[0], PerImage) and self._touches(classes)
+
+    def _touches(self, classes: NDArray[np.int64]) -> bool:
+        """Whether one of the classes is so large that the cut by class may have shortened it."""
+        return self.by_class is not None and bool(
+            (self.counts[classes] >= self.by_class.limit).any()
+        )

@@ -1,0 +1,55 @@
+"""Results from one format to another."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+
+from lvdet.files.detection_files import named_files, read_counted, require_ending, write_tables
+from lvdet.files.files import Progress
+from lvdet.files.parquet import LateColumnsError
+from lvdet.files.stream import detection_tables
+from lvdet.tables.detections import Detections
+
+
+def convert(
+    source: str | os.PathLike[str] | list[str | os.PathLike[str]],
+    target: str | os.PathLike[str],
+    *,
+    per_class: int | None = None,
+    masks: bool = True,
+    change: Callable[[Detections], Detections] | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> tuple[int, int]:
+    """Writes what `read_detections` reads; returns how many rows were written, and of how many.
+
+    With masks=False only boxes are written, made from the masks where there are no others. Where
+    all rows are written, they are written while others are read. `change` is applied to each
+    table before it is written.
+    """
+    require_ending(target)
+
+    def changed(table: Detections) -> Detections:
+        table = table if masks else replace(table, masks=None, boxes_given=True)
+        return table if change is None else change(table)
+
+    if per_class is None:
+        try:
+            tables = detection_tables(source, masks=masks, threads=threads, progress=progress)
+            written = write_tables(map(changed, tables), target)
+            return written, written
+        except LateColumnsError:  # the table of all rows knows from the beginning
+            if not _can_be_read_again(source):
+                raise
+    detections, found = read_counted(
+        source, masks=masks, per_class=per_class, threads=threads, progress=progress
+    )
+    written = write_tables([changed(detections)], target)
+    return written, found
+
+
+def _can_be_read_again(source: object) -> bool:
+    files = named_files(source)
+    return files is not None and all(path.is_file() for path in files.paths)

@@ -1,0 +1,258 @@
+"""Detections from anything that holds them."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from lvdet import _native
+from lvdet.errors import InputError, LvdetError
+from lvdet.files.collect import (
+    Cap,
+    FileReport,
+    MaskedFiles,
+    add_table,
+    collected_detections,
+    collected_results,
+    new_collector,
+)
+from lvdet.files.detections_json import collect_json, write_json
+from lvdet.files.files import Progress, expand, shares
+from lvdet.files.records import from_columns, from_records, load_npz
+from lvdet.tables.detections import Detections
+from lvdet.tables.ground_truth import GroundTruth
+from lvdet.tables.results import Results
+from lvdet.tables.values import Problem, require
+
+#: Bytes looked at to see whether a file has masks.
+_HEAD = 1 << 16
+
+
+class NamedFiles(NamedTuple):
+    """Files, read one after the other, and what to call them."""
+
+    paths: list[Path]
+    name: str
+
+
+def named_files(source: object) -> NamedFiles | None:
+    """The files meant by a path or a list of paths; None where it is neither."""
+    if isinstance(source, NamedFiles):
+        return source
+    if isinstance(source, str | os.PathLike):
+        return NamedFiles(expand(source), os.fspath(source))
+    if (
+        isinstance(source, list | tuple)
+        and source
+        and all(isinstance(item, str | os.PathLike) for item in source)
+    ):
+        return NamedFiles([path for item in source for path in expand(item)], "detections")
+    return None
+
+
+def read_detections(
+    source: str | os.PathLike[str] | Mapping[str, Any] | list[Any] | tuple[Any, ...] | Detections,
+    *,
+    masks: bool = True,
+    per_class: int | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Detections:
+    """Reads detections.
+
+    `source` is a file (JSON list, lines of JSON, either gzipped, Parquet, npz), a folder or
+    pattern of such files, read in order of name; or a list of paths, a list of COCO result
+    records, or a dict of arrays. With masks=False, masks are passed by where there are boxes.
+    With per_class, only the best so many rows of each class are kept, while reading, so that
+    files may be far larger than memory: by falling score, earlier rows first among equals; they
+    stay in their order.
+    """
+    detections, _ = read_counted(
+        source, masks=masks, per_class=per_class, threads=threads, progress=progress
+    )
+    return detections
+
+
+def read_counted(
+    source: str | os.PathLike[str] | Mapping[str, Any] | list[Any] | tuple[Any, ...] | Detections,
+    *,
+    masks: bool = True,
+    per_class: int | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> tuple[Detections, int]:
+    """The detections, and how many there were before `per_class` left the best."""
+    caps = [] if per_class is None else [Cap(by_image=False, limit=per_class)]
+    files = named_files(source)
+    if files is not None:
+        collector, reports = _collect(
+            files.paths, lambda: new_collector(caps, threads=threads), masks, threads, progress
+        )
+        found = sum(report.rows for report in reports)
+        return collected_detections(collector, files.name, reports, masks=masks), found
+    if isinstance(source, Detections):
+        table = source
+    elif isinstance(source, Mapping):
+        table = from_columns(source)
+    elif isinstance(source, list | tuple):
+        table = from_records(source)
+    else:
+        raise InputError(
+            f"detections are a {type(source).__name__}, expected a path, a list of paths or "
+            "records, or a dict of arrays"
+        )
+    if per_class is None:
+        return table, len(table)
+    collector = new_collector(caps, threads=threads)
+    report = add_table(table, collector)
+    best = collected_detections(collector, table.source, [report])
+    if table.file_row is not None:
+        best = replace(best, file_row=table.file_row[best.file_row])
+    return best, len(table)
+
+
+def read_results(
+    files: NamedFiles,
+    gt: GroundTruth,
+    caps: Sequence[Cap] = (),
+    *,
+    masks: bool = True,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Results:
+    """Reads what evaluating against `gt` needs of files: of all rows image, class and score, of
+    those in cells that count also boxes and masks; of both, only what the caps can keep."""
+    collector, reports = _collect(
+        files.paths, lambda: new_collector(caps, gt, threads=threads), masks, threads, progress
+    )
+    return collected_results(collector, files.name, reports, gt, masks=masks)
+
+
+def load_detections(
+    source: str | os.PathLike[str], *, progress: Progress | None = None
+) -> tuple[list[Detections], list[Problem]]:
+    """The tables of all files, and everything that is wrong with them."""
+    tables, problems = [], []
+    for path in expand(source):
+        collector = new_collector()
+        try:
+            report = _add_file(path, collector, True, None, progress)
+        except InputError as error:
+            problems.append(Problem("", str(error)))
+            continue
+        problems += report.problems
+        if not report.damaged:
+            tables.append(collected_detections(collector, str(path), [report]))
+    return tables, problems
+
+
+def may_have_masks(files: NamedFiles) -> bool:
+    """False where the beginning of the first file has no masks, though later rows may."""
+    first = files.paths[0]
+    if first.suffix.lower() in (".parquet", ".pq"):
+        from lvdet.files.parquet import holds_masks
+
+        return holds_masks(first)
+    if not first.is_file():  # cannot be looked into without taking it
+        return True
+    try:
+        with open(first, "rb") as file:
+            head = file.read(_HEAD)
+        if head[:2] == b"\x1f\x8b":
+            with gzip.open(first) as unpacked:
+                head = unpacked.read(_HEAD)
+    except (OSError, EOFError, zlib.error):
+        return False  # said when it is read
+    return b'"segmentation"' in head
+
+
+def write_detections(detections: Detections, path: str | os.PathLike[str]) -> None:
+    """Writes JSON, lines of JSON (.jsonl, .ndjson) or Parquet, by the file's ending."""
+    write_tables([detections], path)
+
+
+def write_tables(tables: Iterable[Detections], path: str | os.PathLike[str]) -> int:
+    """Writes tables one after the other, as they come, into one file of the same formats; returns
+    how many rows there were.
+
+    The file is there once it is complete, and not at all where a table cannot be made. JSON has
+    boxes and masks where each table has them, Parquet all or none: its columns are those of the
+    first table with rows.
+    """
+    ending = require_ending(path)
+    rows = 0
+
+    def counted() -> Iterator[Detections]:
+        nonlocal rows
+        for table in tables:
+            rows += len(table)
+            yield table
+
+    if ending == ".parquet":
+        from lvdet.files.parquet import write_parquet
+
+        write_parquet(counted(), path)
+    else:
+        write_json(counted(), path, lines=ending != ".json")
+    return rows
+
+
+def require_ending(path: str | os.PathLike[str]) -> str:
+    """The ending of a file that can be written; raises where it is unknown."""
+    ending = Path(path).suffix.lower()
+    if ending not in (".json", ".jsonl", ".ndjson", ".parquet"):
+        raise InputError(
+            f"{os.fspath(path)}: unknown ending {ending!r}, expected .json, .jsonl, .ndjson or "
+            ".parquet"
+        )
+    return ending
+
+
+def _collect(
+    paths: list[Path],
+    new: Callable[[], _native.Collector],
+    masks: bool,
+    threads: int | None,
+    progress: Progress | None,
+) -> tuple[_native.Collector, list[FileReport]]:
+    """The rows of all files in order, in one collector."""
+    # What can be read only once is read with all that may be needed of it.
+    masks = masks or not all(path.is_file() for path in paths)
+    collector, reports = new(), []
+    for path, share in zip(paths, shares(paths, progress), strict=True):
+        report = _add_file(path, collector, masks, threads, share)
+        require(iter(report.problems))
+        if report.masks_skipped:
+            del collector
+            return _collect(paths, new, True, threads, progress)
+        reports.append(report)
+    masked = MaskedFiles()
+    for path, report in zip(paths, reports, strict=True):
+        if report.rows:
+            masked.note(path, report.rows_with_masks > 0)
+    return collector, reports
+
+
+def _add_file(
+    path: Path,
+    collector: _native.Collector,
+    masks: bool,
+    threads: int | None,
+    progress: Progress | None,
+) -> FileReport:
+    ending = path.suffix.lower()
+    try:
+        if ending in (".parquet", ".pq"):
+            from lvdet.files.parquet import collect_parquet
+
+            return collect_parquet(path, collector, masks=masks, threads=threads, progress=progress)
+        if ending == ".npz":
+            return add_table(load_npz(path), collector)
+        return collect_json(path, collector, masks=masks, threads=threads, progress=progress)
+    except _native.CannotHold as error:
+        raise LvdetError(f"{path}: {error}") from None

@@ -1,0 +1,89 @@
+"""Results files as a stream of tables, in bounded memory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from lvdet import _native
+from lvdet.errors import InputError, LvdetError
+from lvdet.files.collect import MaskedFiles
+from lvdet.files.detection_files import named_files
+from lvdet.files.detections_json import json_tables
+from lvdet.files.files import Progress, shares
+from lvdet.files.records import load_npz
+from lvdet.tables.detections import Detections
+from lvdet.tables.masks import NONE
+from lvdet.threads import thread_count
+
+#: Rows of a table made of a NumPy archive.
+ROWS = 1 << 18
+
+
+def detection_tables(
+    source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    *,
+    masks: bool = True,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Iterator[Detections]:
+    """Reads detections as tables of some megabytes each, one after the other: the rows of all
+    files, in their order, however many they are.
+
+    `source` is a file, folder or pattern, or a list of paths, as `read_detections` takes them.
+    (A NumPy archive is loaded whole.) A table has rows of one file, at least one, and names that
+    file and their places in it; image_ids, category_ids, masks and boxes_given speak of its own
+    rows. With masks=False, masks are passed by where there are boxes: they are looked at, and
+    kept, only in tables where boxes have to be made from them.
+
+    What cannot be used is refused as by `read_detections`, when it is reached: tables before it
+    have been given out by then.
+    """
+    files = named_files(source)
+    if files is None:
+        raise InputError(
+            f"detections are a {type(source).__name__}, expected a path or a list of paths"
+        )
+    thread_count(threads)  # a number that cannot be is refused at once
+    return _tables(files.paths, masks, threads, shares(files.paths, progress))
+
+
+def _tables(
+    paths: list[Path], masks: bool, threads: int | None, progress: list[Progress | None]
+) -> Iterator[Detections]:
+    masked = MaskedFiles()
+    for path, share in zip(paths, progress, strict=True):
+        rows, has_masks = 0, False
+        for table in _tables_of(path, masks, threads, share):
+            if masks and not has_masks and table.masks is not None:
+                has_masks = bool((table.masks.kind != NONE).any())
+                if has_masks:
+                    masked.note(path, True)
+            yield replace(table, file_row=np.arange(rows, rows + len(table)))
+            rows += len(table)
+        if masks and rows:
+            masked.note(path, has_masks)
+
+
+def _tables_of(
+    path: Path, masks: bool, threads: int | None, progress: Progress | None
+) -> Iterator[Detections]:
+    """The tables of one file."""
+    ending = path.suffix.lower()
+    try:
+        if ending in (".parquet", ".pq"):
+            from lvdet.files.parquet import parquet_tables
+
+            yield from parquet_tables(path, masks=masks, threads=threads, progress=progress)
+        elif ending == ".npz":
+            table = load_npz(path)
+            for begin in range(0, len(table), ROWS):
+                yield table[begin : begin + ROWS]
+        else:
+            yield from json_tables(path, masks=masks, threads=threads, progress=progress)
+    except _native.CannotHold as error:
+        raise LvdetError(f"{path}: {error}") from None

@@ -1,0 +1,69 @@
+"""Where and how a detector computes."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from lvdet.errors import InputError
+from lvdet.training.data.batch import Batch
+
+
+@dataclass(frozen=True)
+class Execution:
+    """How batches come to a detector, and what it computes in.
+
+    channels_last: whether pixels lie beside each other with their colours, as in training
+    precision:     "fp32", or "bf16" for what does not need more; weights are float32 in both
+    """
+
+    device: torch.device
+    channels_last: bool = False
+    precision: str = "fp32"
+
+    @classmethod
+    def of(cls, detector: nn.Module, channels_last: bool, precision: str) -> Execution:
+        """Where a detector is. On a GPU, and only there, its weights are laid out anew where they
+        have to be."""
+        device = next((tensor.device for tensor in detector.parameters()), torch.device("cpu"))
+        on_gpu = device.type == "cuda"
+        if precision == "bf16" and not (on_gpu and torch.cuda.is_bf16_supported(False)):
+            raise InputError("the precision is bf16, which needs a GPU that has it; take fp32")
+        channels_last = channels_last and on_gpu
+        if channels_last:
+            detector.to(memory_format=torch.channels_last)
+        return cls(device, channels_last, precision)
+
+    def moved(self, batch: Batch) -> Batch:
+        """The batch on the device."""
+        return batch.to(self.device, channels_last=self.channels_last)
+
+    def autocast(self) -> AbstractContextManager[None]:
+        """What the detector is called in."""
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bf16")
+
+    def current(self) -> AbstractContextManager[None]:
+        """With its GPU as the current one, on which Triton's kernels are started."""
+        return torch.cuda.device(self.device) if self.device.type == "cuda" else nullcontext()
+
+
+def device_of(name: str | None) -> torch.device:
+    """The device of a name such as "cuda:1"; without one, a GPU where there is one.
+
+    A GPU with a number becomes the current one: Triton starts its kernels there.
+    """
+    gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    try:
+        device = torch.device(name or ("cuda" if gpus else "cpu"))
+    except RuntimeError:
+        raise InputError(f"--device is {name!r}, expected cuda, cuda:1, cpu or the like") from None
+    if device.type == "cuda" and not gpus:
+        raise InputError("--device is a GPU, but PyTorch finds none on this machine")
+    if device.type == "cuda" and (device.index or 0) >= gpus:
+        raise InputError(f"--device is {name!r}, but there are {gpus} GPUs")
+    if device.type == "cuda" and device.index is not None:
+        torch.cuda.set_device(device)
+    return device

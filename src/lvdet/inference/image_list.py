@@ -1,0 +1,155 @@
+"""Which images are predicted, and under which ids."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lvdet.errors import InputError
+from lvdet.files.files import Progress, write_text
+from lvdet.inference.batches import Image
+from lvdet.training.data.image_paths import candidates, find_images, leaves
+from lvdet.training.data.json_arrays import read_arrays
+
+#: Endings of files that are taken for images.
+ENDINGS = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff", ".gif", ".ppm")
+
+
+@dataclass(frozen=True)
+class ImageList:
+    """Images by id.
+
+    source:     the annotation file or the folder
+    categories: names by id, where an annotation file says them
+    """
+
+    source: Path
+    images: list[Image]
+    categories: dict[int, str] = field(default_factory=dict)
+
+    def require_classes_of(self, ids: Sequence[int], names: Sequence[str]) -> None:
+        """Refuses a file with a class that the model does not have, whose AP would be 0, or in
+        which one has another name: its detections would be taken for those of another class."""
+        for category_id, name in zip(ids, names, strict=True):
+            theirs = self.categories.get(category_id, name)
+            if theirs != name:
+                raise InputError(
+                    f"{self.source}: category {category_id} is {theirs!r} there, and {name!r} in "
+                    "the checkpoint"
+                )
+        known = {*ids}
+        unknown = [number for number in self.categories if number not in known]
+        if unknown:
+            raise InputError(
+                f"{self.source}: {len(unknown):,} of {len(self.categories):,} categories are none "
+                f"of the checkpoint's {len(ids):,} classes, the first is {unknown[0]} "
+                f"{self.categories[unknown[0]]!r}; they would count as AP 0"
+            )
+
+    def missing_note(self, ids: Sequence[int], names: Sequence[str]) -> str | None:
+        """What is to be said of classes that only the model has. They do no harm: an evaluation
+        leaves them out before any limit counts."""
+        missing = [
+            (number, name)
+            for number, name in zip(ids, names, strict=True)
+            if self.categories and number not in self.categories
+        ]
+        if not missing:
+            return None
+        return (
+            f"{self.source} does not have {len(missing):,} of the checkpoint's {len(ids):,} "
+            f"classes, the first is {missing[0][0]} {missing[0][1]!r}; their detections are "
+            "written too"
+        )
+
+    def find(self, wanted: str) -> Image:
+        """An image by its id, or by its file's name, with or without ending."""
+        for image in self.images:
+            path = image[1]
+            if wanted in (str(image[0]), path.name, path.stem) or str(path).endswith(f"/{wanted}"):
+                return image
+        raise InputError(f"{self.source}: has no image {wanted!r}, neither as an id nor as a file")
+
+
+def images_of(
+    source: Path, folder: Path | None = None, progress: Progress | None = None
+) -> ImageList:
+    """The images of an annotation file, whose files are in `folder`, or those in a folder."""
+    if source.is_dir():
+        if folder is not None:
+            raise InputError(f"{source}: is a folder of images, and --images names another")
+        return images_in(source)
+    if not source.is_file():
+        raise InputError(f"{source}: there is no such annotation file or folder of images")
+    if source.suffix.lower() in ENDINGS:
+        raise InputError(f"{source}: is an image, expected an annotation file or a folder")
+    if folder is None:
+        raise InputError(f"{source}: --images has to name the folder that its images are in")
+    return annotated_images(source, folder, progress)
+
+
+def annotated_images(source: Path, folder: Path, progress: Progress | None = None) -> ImageList:
+    """The images of a file in LVIS or COCO format, in its order; annotations are not looked at."""
+    ids: dict[int, None] = {}
+    names: list[list[str]] = []
+    categories: dict[int, str] = {}
+    for kind, record in read_arrays(source, ("images", "categories"), progress):
+        where = f"{source}: {kind}, number {len(ids if kind == 'images' else categories)}"
+        number = record.get("id") if isinstance(record, dict) else None
+        if type(number) is not int or not -(2**63) <= number < 2**63:
+            raise InputError(f"{where}: has no 'id' that is a whole number")
+        if kind == "categories":
+            categories[number] = str(record.get("name"))
+            continue
+        if number in ids:
+            raise InputError(f"{where}: id {number} is there twice")
+        ids[number] = None
+        names.append(_names(record, where))
+    if not ids:
+        raise InputError(f"{source}: there are no images")
+    paths = [folder / name for name in find_images(folder, names)]
+    return ImageList(source, list(zip(ids, paths, strict=True)), categories)
+
+
+def _names(record: dict[str, Any], where: str) -> list[str]:
+    names = candidates(record)
+    if not names:
+        raise InputError(f"{where}: has neither 'file_name' nor 'coco_url'")
+    for name in names:
+        if leaves(name):
+            raise InputError(f"{where}: file name {name!r} leads out of the folder of images")
+    return names
+
+
+def images_in(folder: Path) -> ImageList:
+    """The images in a folder, with ids from 1 in the order of their names."""
+    try:
+        paths = sorted(
+            path
+            for path in folder.iterdir()
+            if path.suffix.lower() in ENDINGS and not path.name.startswith(".") and path.is_file()
+        )
+    except OSError as error:
+        raise InputError(f"{folder}: {error.strerror or error}") from None
+    if not paths:
+        raise InputError(f"{folder}: there are no images in it ({', '.join(ENDINGS)})")
+    return ImageList(folder, list(enumerate(paths, start=1)))
+
+
+def sidecar(out: Path) -> Path:
+    """Where the ids of a folder's images are written."""
+    return out.with_name(f"{out.stem}.images.json")
+
+
+def write_sidecar(listed: ImageList, ids: Sequence[int], names: Sequence[str], path: Path) -> None:
+    """Writes ids and file names, and the classes, as annotation files have them."""
+    content = {
+        "images": [{"id": number, "file_name": file.name} for number, file in listed.images],
+        "categories": [
+            {"id": number, "name": name} for number, name in zip(ids, names, strict=True)
+        ],
+    }
+    write_text(json.dumps(content, indent=1) + "\n", path)

@@ -1,0 +1,32 @@
+"""What both passes of a prediction work with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lvdet.inference.batches import Image, Portions
+from lvdet.inference.device import Execution
+from lvdet.inference.settings import Settings
+from lvdet.training.configuration.config import Input
+
+
+@dataclass(frozen=True)
+class Job:
+    """A detector, the images it looks at, and how.
+
+    images:       ids and files, in the order in which ties are decided
+    size:         how images are resized
+    category_ids: of the detector's classes
+    leave_out:    is told of damaged images where the settings allow them, before they are finished
+    """
+
+    detector: Any
+    images: Sequence[Image]
+    size: Input
+    category_ids: Sequence[int]
+    settings: Settings
+    portions: Portions
+    execution: Execution
+    leave_out: Callable[[Sequence[Image]], None]

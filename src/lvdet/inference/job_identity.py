@@ -1,0 +1,65 @@
+"""What has to be the same for going on with a prediction."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import asdict
+
+import torch
+from torch import nn
+
+from lvdet.inference.batches import Image
+from lvdet.inference.settings import Settings
+from lvdet.training.records.checkpoint import LoadedModel
+
+#: Files whose content is looked at, at most.
+LOOKED_AT = 64
+
+
+def identity(
+    model: LoadedModel, images: Sequence[Image], settings: Settings, masks: bool
+) -> dict[str, object]:
+    """Everything that changes the outcome, by name; weights and images as checksums."""
+    size = asdict(model.config.input)
+    return {
+        "version": 2,
+        "per_class": settings.per_class,
+        "score": settings.score,
+        "nms": list(settings.nms),
+        "masks": masks,
+        "precision": settings.precision,
+        "step": model.step,
+        "weights": checksum(model.detector),
+        "images": checksum_of_images(images),
+        "size": {name: size[name] for name in ("by", "sizes", "largest", "test_size")},
+    }
+
+
+def checksum(detector: nn.Module) -> str:
+    """The same for the same weights, and for no others."""
+    found = hashlib.sha256()
+    for name, tensor in sorted(detector.state_dict().items()):
+        content = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
+        found.update(f"{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
+        found.update(content.numpy())
+    return found.hexdigest()[:16]
+
+
+def checksum_of_images(images: Sequence[Image]) -> str:
+    """Of ids, file names, sizes in bytes, and the content of up to 64 files throughout the list.
+
+    Not of folders or times: a job that is started again often has the same images copied to
+    another place. Other images under the same names, such as smaller or altered copies, differ
+    in size or content.
+    """
+    found = hashlib.sha256()
+    step = -(-len(images) // LOOKED_AT) or 1
+    for number, (image_id, path) in enumerate(images):
+        try:
+            found.update(f"{image_id} {path.name} {path.stat().st_size}\n".encode())
+            if number % step == 0:
+                found.update(hashlib.sha256(path.read_bytes()).digest())
+        except OSError:  # said when it is its turn
+            found.update(f"{image_id} {path.name}\n".encode())
+    return found.hexdigest()[:16]

@@ -1,0 +1,91 @@
+"""A detector evaluated while it is trained."""
+
+from __future__ import annotations
+
+import math
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lvdet.errors import InputError
+from lvdet.files.files import Watch, make_folder
+from lvdet.inference.image_list import ImageList, annotated_images
+from lvdet.inference.predict import predict
+from lvdet.inference.settings import Settings
+from lvdet.inference.sinks import compiled
+from lvdet.inference.work_folder import OtherSettingsError
+from lvdet.training.configuration.config import Config
+from lvdet.training.model.classifier import Frequencies
+from lvdet.training.records.checkpoint import LoadedModel, checkpoints, describe
+from lvdet.training.records.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from lvdet.training.model.detector import Detector
+
+#: What of an evaluation is kept in a run's log.
+METRICS = ("AP", "AP50", "AP75", "APr", "APc", "APf")
+
+
+def evaluate(
+    detector: Detector, config: Config, folder: Path, step: int, watch: Watch | None = None
+) -> dict[str, Any]:
+    """AP-Old, AP-Fixed and AP-Pool on data.val: {"old": {"AP": …, "APr": …}, …}, undefined ones
+    None; and "warnings", as the evaluation has them, for the log.
+
+    folder: of the run; detections are left in predictions/step-000000123.json. The best 10,000
+    detections of each class are kept first, so AP-Old is that of re-ranked results, of which a
+    warning is to be expected each time. Without lvdet's compiled core nothing is evaluated here:
+    "note" says how it is elsewhere.
+    """
+    annotations = Path(config.data.val)
+    listed = annotated_images(annotations, Path(config.data.val_images))
+    model = LoadedModel(detector, config, _vocabulary(detector, folder, listed), step)
+    listed.require_classes_of(model.category_ids.tolist(), model.category_names)
+    out = folder / "predictions" / f"step-{step:09}.json"
+    make_folder(out.parent)
+    settings = Settings(overwrite=True, workers=config.run.workers)
+    try:
+        predict(model, listed.images, out, settings, watch)
+    except OtherSettingsError:  # of a run that was there before
+        shutil.rmtree(out.with_name(out.name + ".work"))
+        predict(model, listed.images, out, settings, watch)
+    if not compiled():
+        return {
+            "predictions": str(out),
+            "note": "lvdet's compiled core is missing, so nothing was evaluated; where it is "
+            f"installed: lvdet evaluate {annotations} {out}",
+        }
+    import lvdet
+
+    result = lvdet.evaluate(annotations, out)
+    metrics: dict[str, Any] = {
+        name: {metric: _number(found[metric]) for metric in METRICS if metric in found}
+        for name, found in result.items()
+    }
+    return metrics | {"warnings": result.warnings}
+
+
+def _vocabulary(detector: Detector, folder: Path, listed: ImageList) -> Vocabulary:
+    """The classes that are trained: a checkpoint of the run says them. Before there is one, those
+    of the annotations, if they are as many."""
+    found = checkpoints(folder)
+    if found:
+        return describe(found[-1] / "model.safetensors").vocabulary
+    ids = sorted(listed.categories)
+    if len(ids) != detector.classes:
+        raise InputError(
+            f"{listed.source}: has {len(ids):,} categories, the detector {detector.classes:,}"
+        )
+    none = np.zeros(len(ids), dtype=np.int64)
+    return Vocabulary(
+        np.array(ids, dtype=np.int64),
+        [listed.categories[number] for number in ids],
+        None,
+        Frequencies(0, none, none),
+    )
+
+
+def _number(value: float) -> float | None:
+    return None if math.isnan(value) else float(value)

@@ -1,0 +1,178 @@
+"""Where a prediction keeps what is finished until all is, so that a killed one goes on.
+
+A folder beside the outcome, OUT.work:
+
+    settings.json        what the prediction was begun with
+    boxes-0.jsonl        the outcome of the first pass for each NMS threshold, or its journal
+    outcome-0.json       the final files, or their journals
+    damaged.json         ids and names of images that could not be read
+    complete             all final files are here or in their places
+    lock                 locked while a process predicts
+
+At the end the settings are removed before what says that all is complete. So where that stands
+alone, the files are in their places, and there is nothing to go on with.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Sequence
+from contextlib import suppress
+from io import FileIO
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from lvdet.errors import InputError, OutputError
+from lvdet.files.files import lock_folder, make_folder, write_text
+from lvdet.inference.batches import Image
+
+_SETTINGS, _COMPLETE, _LOCK, _DAMAGED = "settings.json", "complete", "lock", "damaged.json"
+#: Settings that are checksums, and what differs where they do.
+_CHECKSUMS = {"weights": "another checkpoint", "images": "other images"}
+
+
+class OtherSettingsError(InputError):
+    """The folder is of a prediction with other settings."""
+
+
+class WorkFolder:
+    """The folder of one prediction, locked while it is open.
+
+    targets:  where the outcomes go, in the end all at once
+    settings: what has to be the same for going on
+    damaged:  names of images that could not be read, by id
+    """
+
+    def __init__(
+        self, out: Path, targets: list[Path], settings: dict[str, Any], *, overwrite: bool
+    ) -> None:
+        real = Path(os.path.realpath(out))
+        self.path = real.with_name(real.name + ".work")
+        self._targets = [Path(os.path.realpath(target)) for target in targets]
+        self.damaged: dict[int, str] = {}
+        if not self.path.exists():
+            self._require_free(overwrite)
+        self._lock = _locked(self.path)
+        try:
+            if not self.begun:
+                self._empty()
+            if not self.complete:
+                self._require_free(overwrite)
+            if self.begun:
+                self._require_same(settings)
+                self._read_damaged()
+            else:
+                write_text(json.dumps(settings) + "\n", self.path / _SETTINGS)
+        except BaseException:
+            if not self.begun:
+                with suppress(OSError):
+                    self._remove()
+            self._lock.close()
+            raise
+
+    @property
+    def begun(self) -> bool:
+        """There is something to go on with."""
+        return (self.path / _SETTINGS).exists()
+
+    @property
+    def complete(self) -> bool:
+        """An earlier process has made all the outcomes."""
+        return (self.path / _COMPLETE).exists()
+
+    def boxes(self, number: int) -> Path:
+        """The outcome of the first pass for a threshold."""
+        return self.path / f"boxes-{number}.jsonl"
+
+    def outcome(self, number: int) -> Path:
+        """The final file for a threshold, before it is moved to its place."""
+        return self.path / f"outcome-{number}{self._targets[number].suffix.lower()}"
+
+    def leave_out(self, images: Sequence[Image]) -> None:
+        """Keeps in mind that these are damaged."""
+        self.damaged |= {image_id: path.name for image_id, path in images}
+        write_text(json.dumps([*self.damaged.items()]) + "\n", self.path / _DAMAGED)
+
+    def finish(self) -> None:
+        """Moves the outcomes to their places; nothing of the folder is left."""
+        try:
+            (self.path / _COMPLETE).touch()
+            for number, target in enumerate(self._targets):
+                with suppress(FileNotFoundError):  # moved by a process that was killed then
+                    os.replace(self.outcome(number), target)
+            self._empty()
+            self._remove()
+        except OSError as error:
+            raise OutputError(f"{self.path}: {error.strerror or error}") from None
+
+    def __enter__(self) -> WorkFolder:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._lock.close()
+
+    def _empty(self) -> None:
+        """Removes everything but the lock, what is needed for going on last."""
+        for pattern in ("boxes-*", "outcome-*", ".lvdet-*.part"):
+            for path in self.path.glob(pattern):
+                if path.is_dir():
+                    shutil.rmtree(path)
+                else:
+                    path.unlink()
+        for name in (_SETTINGS, _DAMAGED, _COMPLETE):
+            (self.path / name).unlink(missing_ok=True)
+
+    def _remove(self) -> None:
+        """Removes the folder, of which nothing but the lock is left."""
+        (self.path / _LOCK).unlink()
+        with suppress(OSError):  # somebody's file is there, or the next process's lock
+            self.path.rmdir()
+
+    def _require_free(self, overwrite: bool) -> None:
+        for target in self._targets:
+            if target.exists() and not target.is_file():
+                raise InputError(f"{target}: is no file, and cannot be replaced by one")
+            if target.exists() and not overwrite:
+                raise InputError(f"{target}: is there already; --overwrite replaces it")
+
+    def _require_same(self, wanted: dict[str, Any]) -> None:
+        """Refuses settings other than those that the prediction was begun with."""
+        found = self._content(_SETTINGS)
+        if not isinstance(found, dict):
+            raise InputError(f"{self.path / _SETTINGS}: is damaged; remove the folder")
+        wanted = json.loads(json.dumps(wanted))
+        for name in {**found, **wanted}:
+            before, now = found.get(name), wanted.get(name)
+            if before != now:
+                how = _CHECKSUMS.get(name, f"{name} {before}, which is now {now}")
+                raise OtherSettingsError(
+                    f"{self.path}: was begun with {how}; go on as it was begun, or remove the "
+                    "folder to begin anew"
+                )
+
+    def _read_damaged(self) -> None:
+        if (self.path / _DAMAGED).exists():
+            self.damaged = dict(self._content(_DAMAGED) or [])
+
+    def _content(self, name: str) -> Any:
+        try:
+            return json.loads((self.path / name).read_bytes())
+        except ValueError:
+            return None
+
+
+def _locked(folder: Path) -> FileIO:
+    """The folder's lock, held."""
+    make_folder(folder)
+    try:
+        return lock_folder(folder, _LOCK, f"{folder}: another process is predicting here")
+    except OSError as error:
+        raise OutputError(f"{folder}: cannot be written: {error.strerror}") from None

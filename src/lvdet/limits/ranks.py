@@ -1,0 +1,125 @@
+"""Ranks: budgets of any size from one ordering.
+
+`budgets.apply` looks for the best of each group anew for every limit. Where many limits are
+asked for, it is cheaper to rank all rows once: a single budget is then a comparison of ranks, and
+one that follows others needs a pass over the rows they left, whatever its own limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lvdet import _native
+from lvdet.limits.budgets import Budget
+from lvdet.tables.results import Ranking
+from lvdet.threads import thread_count
+
+#: Rows of each group by falling score, and where each group begins.
+Ordering: TypeAlias = tuple[
+    np.ndarray[tuple[int], np.dtype[np.int32]], np.ndarray[tuple[int], np.dtype[np.int64]]
+]
+#: The budgets and classes that came before, and the kind of budget that ranks what they left.
+_Key: TypeAlias = tuple[tuple[Budget, ...], bytes | None, type[Budget]]
+
+#: The rank of a row that is not there any more.
+NOT_KEPT = 2**31 - 1
+#: Bytes of ranks that are kept for the next limit; the oldest go first.
+_REMEMBERED = 1 << 28
+
+
+class Ranks:
+    """The ranks of some rows of a ranking, under any budgets.
+
+    ranking: all detections that budgets count
+    rows:    [K] int32, those that one wants to know of
+    """
+
+    def __init__(
+        self, ranking: Ranking, rows: NDArray[np.int32], *, threads: int | None = None
+    ) -> None:
+        self._ranking = ranking
+        self._rows = rows
+        self._threads = thread_count(threads)
+        self._orders: dict[type[Budget], _Order] = {}
+        self._known: dict[_Key, NDArray[np.int32]] = {}
+
+    def kept(
+        self, budgets: Sequence[Budget], *, classes: NDArray[np.bool_] | None = None
+    ) -> NDArray[np.bool_] | None:
+        """[K] which of the rows the budgets leave, one after the other; None where all.
+
+        classes: [category ids] those whose detections are there at all, before any budget; None
+        for all of them.
+        """
+        if budgets:
+            *before, last = budgets
+            kept = self._before(tuple(before), classes, last) < min(last.limit, NOT_KEPT)
+        elif classes is None:
+            return None
+        else:
+            kept = classes[self._ranking.category[self._rows]]
+        return None if kept.all() else kept
+
+    def mask(
+        self, budgets: Sequence[Budget], *, classes: NDArray[np.bool_] | None = None
+    ) -> NDArray[np.bool_] | None:
+        """[N] which rows of the ranking the budgets leave, None where all: as `budgets.apply`."""
+        keep = self._left(tuple(budgets), classes)
+        return None if keep is None or keep.all() else keep.view(np.bool_)
+
+    def _before(
+        self, budgets: tuple[Budget, ...], classes: NDArray[np.bool_] | None, last: Budget
+    ) -> NDArray[np.int32]:
+        """[K] how many of its group rank before each row, of those that the budgets left."""
+        key = (budgets, None if classes is None else classes.tobytes(), type(last))
+        found = self._known.pop(key, None)
+        if found is None:
+            order = self._order(last)
+            found = _native.count_before(
+                order.ordering,
+                self._left(budgets, classes),
+                order.place,
+                order.group,
+                self._threads,
+            )
+        self._known[key] = found  # at the end again
+        while len(self._known) > 2 and len(self._known) * found.nbytes > _REMEMBERED:
+            del self._known[next(iter(self._known))]
+        return found
+
+    def _left(
+        self, budgets: tuple[Budget, ...], classes: NDArray[np.bool_] | None
+    ) -> NDArray[np.uint8] | None:
+        """[N] what the budgets leave of the classes; None for everything."""
+        keep = None
+        if classes is not None:
+            keep = _native.take_flags(classes.view(np.uint8), self._ranking.category, self._threads)
+        for budget in budgets:
+            ordering = self._order(budget).ordering
+            keep = _native.keep_first(ordering, keep, budget.limit, self._threads)
+        return keep
+
+    def _order(self, budget: Budget) -> _Order:
+        kind = type(budget)
+        if kind not in self._orders:
+            self._orders[kind] = _Order(budget, self._ranking, self._rows, self._threads)
+        return self._orders[kind]
+
+
+class _Order:
+    """All rows by the groups of a kind of budget, and where those wanted stand in it.
+
+    place: [K] int32; group: [K] int32
+    """
+
+    def __init__(
+        self, budget: Budget, ranking: Ranking, rows: NDArray[np.int32], threads: int
+    ) -> None:
+        group, groups = budget.groups(ranking)
+        self.ordering: Ordering = _native.rank_groups(group, groups, ranking.score, threads)
+        self.place = _native.find_places(self.ordering, rows, threads)
+        self.group = group[rows]

@@ -1,0 +1,159 @@
+"""Scores before and after calibration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from lvdet.calibration.calibrator import Calibrator
+from lvdet.calibration.fitting import Recipe
+from lvdet.calibration.labelled_scores import IOU_THRESHOLD, Samples, require_chances
+from lvdet.calibration.maps import Floats
+from lvdet.calibration.method_table import Calibrated
+from lvdet.calibration.reliability import ReliabilityCurve, reliability_curve
+from lvdet.calibration.trials import CrossFitted, Judge, Trained, Trial, fitted_scores
+from lvdet.errors import InputError
+from lvdet.evaluation.pair import Pair
+from lvdet.evaluation.protocols import FIXED_PER_CLASS
+from lvdet.files.files import Progress
+from lvdet.limits.budgets import PerClass
+from lvdet.tables.matches import Matches
+from lvdet.tables.results import Ranking
+
+#: Parts of the images where there is no other data to fit on.
+FOLDS = 5
+
+
+class UncalibratedError(InputError):
+    """Scores that no calibration can be fitted to, or applied to: a report goes on without."""
+
+
+@dataclass(frozen=True, eq=False)
+class CalibrationSource:
+    """Where new scores come from: a fitted calibrator, samples of a training set, or, where there
+    is neither, the other parts of the same images.
+
+    method: how scores are fitted, where they are not by a calibrator
+    """
+
+    method: str
+    calibrator: Calibrator | None = None
+    training: Samples | None = None
+
+    @property
+    def iou_threshold(self) -> float:
+        """The IoU at which a detection is right: that which scores are to be chances of."""
+        if self.calibrator is not None:
+            return self.calibrator.record.origin.iou_threshold
+        return IOU_THRESHOLD
+
+    def title(self) -> str:
+        """How scores were calibrated, in words."""
+        if self.calibrator is not None:
+            record = self.calibrator.record
+            return f"{record.recipe.method}, fitted before on {record.origin.detections}"
+        if self.training is not None:
+            return f"{self.method}, fitted on {self.training.source}"
+        return (
+            f"{self.method}, each of {FOLDS} parts of the images by a fit to the others, numbers "
+            "being means over the parts"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class CalibrationStudy:
+    """Scores before and after calibration, and what they are worth.
+
+    before, after: over all detections that count ("all"), and by frequency
+    worth_before, worth_after: AP-Pool, AP-Fixed and calibration errors
+    scores: [N] the new scores of all detections of the pair, where they were asked for
+    title: how they were made
+    iou_threshold: from which IoU a detection is right
+    """
+
+    before: dict[str, ReliabilityCurve]
+    after: dict[str, ReliabilityCurve]
+    worth_before: Calibrated
+    worth_after: Calibrated
+    scores: Floats | None
+    title: str
+    iou_threshold: float
+
+
+def study_calibration(
+    pair: Pair,
+    matches: Matches,
+    source: CalibrationSource,
+    *,
+    all_scores: bool = False,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> CalibrationStudy:
+    """What calibration does to a detector, over the detections that AP-Fixed counts; with
+    `all_scores`, also the new scores of those that it does not."""
+    gt, ranking = pair.gt, pair.results.ranking
+    try:
+        require_chances(ranking.score, lambda _: ranking.source)
+    except InputError as error:
+        raise UncalibratedError(str(error)) from None
+    judged = np.zeros(len(ranking), dtype=bool)
+    judged[matches.detection] = True  # what counts nowhere changes no number
+    keep = pair.kept([PerClass(FIXED_PER_CLASS)], threads=threads)
+    if keep is not None:
+        judged &= keep
+    right_at = source.iou_threshold
+    judge = Judge(replace(pair, results=pair.results.where(judged)), right_at, threads)
+    if not judge.samples.right.any():
+        raise UncalibratedError(
+            f"{ranking.source}: none of the {len(judge.samples):,} detections that count is right "
+            f"at IoU {right_at:g}"
+        )
+    if source.calibrator is None and source.training is None and len(gt.images) < FOLDS:
+        raise UncalibratedError(
+            f"{gt.source} has {len(gt.images)} of the {FOLDS} images that cross-validation needs"
+        )
+    trial = _trial(judge, source)
+    if all_scores:
+        scores = _scores(trial, source, ranking, threads, progress)
+        new = scores[judged]
+    else:
+        scores = None
+        new = _scores(trial, source, judge.pair.results.ranking, threads, progress)
+    return CalibrationStudy(
+        _curves(judge.samples),
+        _curves(judge.rescored(new)),
+        trial.uncalibrated,
+        trial.worth(new),
+        scores,
+        source.title(),
+        right_at,
+    )
+
+
+def _trial(judge: Judge, source: CalibrationSource) -> Trial:
+    if source.calibrator is None and source.training is None:
+        return CrossFitted(judge, FOLDS)
+    return Trained(judge, judge.samples if source.training is None else source.training)
+
+
+def _scores(
+    trial: Trial,
+    source: CalibrationSource,
+    ranking: Ranking,
+    threads: int | None,
+    progress: Progress | None,
+) -> Floats:
+    if source.calibrator is None:
+        return trial.scores(Recipe.of(source.method), ranking, progress)
+    record = source.calibrator.record
+    return fitted_scores(record.fitted, record.categories, ranking, threads=threads)
+
+
+def _curves(samples: Samples) -> dict[str, ReliabilityCurve]:
+    curves = {"all": reliability_curve(samples.score, samples.right)}
+    frequency = samples.categories.frequency[samples.category]
+    for name in samples.categories.groups():
+        member = frequency == name
+        curves[name] = reliability_curve(samples.score[member], samples.right[member])
+    return curves

@@ -1,0 +1,268 @@
+"""Images with their detections: before and after calibration, and before and after re-ranking."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lvdet.calibration.maps import Floats
+from lvdet.errors import InputError
+from lvdet.evaluation.pair import Pair
+from lvdet.evaluation.protocols import LVIS_PER_IMAGE
+from lvdet.files.files import Progress
+from lvdet.limits.budgets import Budget, PerClass, PerImage, apply
+from lvdet.studies.account import OUTCOMES, Account, Exchanged, outcomes
+from lvdet.tables.ground_truth import GroundTruth
+from lvdet.tables.matches import Matches
+from lvdet.tables.problems import category_rows, image_rows
+
+#: Detections drawn on an image, and exchanged ones listed beside it at most.
+TOP, MOST_EXCHANGED = 20, 10
+#: The longer side of a thumbnail in pixels, its quality as JPEG, and pixels read at most.
+SIDE, QUALITY, MOST_PIXELS = 640, 80, 1 << 27
+#: Images that are shown where none are asked for, and at most.
+SHOWN, MOST_SHOWN = 8, 50
+
+
+@dataclass(frozen=True)
+class PictureFolder:
+    """Where images lie, and which of them are asked for (none: those that change most)."""
+
+    path: Path
+    image_ids: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.path.is_dir():
+            raise InputError(f"{self.path}: there is no such folder of images")
+        if len(self.image_ids) > MOST_SHOWN:
+            raise InputError(
+                f"{len(self.image_ids):,} images asked for, at most {MOST_SHOWN} are shown"
+            )
+
+    def find(self, file_name: str) -> Path | None:
+        """The file of that name, or of its last part, in the folder or in a folder of it; never
+        outside."""
+        root, *_ = self._folders
+        if not file_name or "\0" in file_name:
+            return None
+        for name in dict.fromkeys([file_name, file_name.rsplit("/", 1)[-1]]):
+            for folder in self._folders:
+                path = (folder / name).resolve()
+                if path.is_relative_to(root) and path.is_file():
+                    return path
+        return None
+
+    @cached_property
+    def _folders(self) -> list[Path]:
+        root = self.path.resolve()
+        return [root, *sorted(one for one in root.iterdir() if one.is_dir())]
+
+
+@dataclass(frozen=True)
+class Box:
+    """A detection on an image. outcome: "right", "wrong" or "not counted", at IoU 0.5."""
+
+    name: str
+    score: float
+    box: tuple[float, ...]
+    outcome: str
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """An image with its best detections before and after calibration, and what re-ranking by
+    `class_cap` a class took away and brought, best first.
+
+    thumbnail: JPEG of at most SIDE pixels a side
+    width, height: of the image that the boxes are of
+    dropped_count, added_count: how many there were; the first ones are kept
+    """
+
+    image_id: int
+    file_name: str
+    width: int
+    height: int
+    thumbnail: bytes
+    before: list[Box]
+    after: list[Box]
+    dropped: list[Box]
+    added: list[Box]
+    dropped_count: int
+    added_count: int
+    class_cap: int
+
+
+def take_pictures(
+    pair: Pair,
+    matches: Matches,
+    scores: Floats | None,
+    folder: PictureFolder,
+    *,
+    class_cap: int,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> list[Picture]:
+    """Pictures of a pair whose results are whole rows; `scores` ([N]) are the calibrated ones,
+    `class_cap` the limit a class to re-rank by."""
+    gt, ranking = pair.gt, pair.results.ranking
+    sides = [_Side(pair, matches)]
+    if scores is not None:
+        after = replace(pair, results=pair.results.with_scores(scores))
+        sides.append(_Side(after, after.matched(thresholds=matches.thresholds[:1].tolist())))
+    account = _reranked(pair, matches, class_cap, threads)
+    image = image_rows(gt, ranking)[ranking.image]
+    found = []
+    chosen = _chosen(pair, sides, image, folder, threads)
+    for done, (row, thumbnail, size) in enumerate(chosen):
+        rows = np.flatnonzero(image == row)
+        exchanged = account.image(int(gt.images.ids[row]))
+        width, height = int(gt.images.width[row]), int(gt.images.height[row])
+        if width <= 0 or height <= 0:  # the annotations do not say
+            width, height = size
+        best = [side.best(rows) for side in sides]
+        found.append(
+            Picture(
+                int(gt.images.ids[row]),
+                gt.images.file_names[row],
+                width,
+                height,
+                thumbnail,
+                best[0],
+                best[-1] if scores is not None else [],
+                _boxes(exchanged.dropped),
+                _boxes(exchanged.added),
+                len(exchanged.dropped),
+                len(exchanged.added),
+                class_cap,
+            )
+        )
+        if progress is not None:
+            progress(done + 1, len(chosen))
+    return found
+
+
+class _Side:
+    """The detections of a pair under one set of scores."""
+
+    def __init__(self, pair: Pair, matches: Matches) -> None:
+        self.ranking = pair.results.ranking
+        self._box = pair.results.detections.box
+        self.outcome = outcomes(matches, len(self.ranking))
+        self._class = category_rows(pair.gt, self.ranking)
+        self._names = pair.gt.categories.names
+
+    def best(self, rows: NDArray[np.int64]) -> list[Box]:
+        """The best of some rows."""
+        order = np.argsort(-self.ranking.score[rows], kind="stable")[:TOP]
+        return [self._drawn(row) for row in rows[order].tolist()]
+
+    def _drawn(self, row: int) -> Box:
+        known = int(self._class[self.ranking.category[row]])
+        return Box(
+            self._names[known] if known >= 0 else "",
+            float(self.ranking.score[row]),
+            tuple(self._box[row].tolist()),
+            OUTCOMES[self.outcome[row]],
+        )
+
+
+def _chosen(
+    pair: Pair,
+    sides: Sequence[_Side],
+    image: NDArray[np.int32],
+    folder: PictureFolder,
+    threads: int | None,
+) -> list[tuple[int, bytes, tuple[int, int]]]:
+    """Rows of images, with their thumbnails and sizes: those asked for, or those where calibration
+    exchanges most of the best detections that count, of which some may be missing or damaged."""
+    gt = pair.gt
+    if folder.image_ids:
+        rows = _asked(gt, folder.image_ids)
+        return [(row, *_thumbnail(_required(gt, row, folder))) for row in rows]
+    top: list[Budget] = [PerImage(TOP)]
+    kept = [apply(top, side.ranking, threads=threads) for side in sides]
+    masks = [np.ones(len(image), dtype=bool) if keep is None else keep for keep in kept]
+    judged = sides[0].outcome > 0
+    changed = np.bincount(image[(masks[0] ^ masks[-1]) & judged], minlength=len(gt.images))
+    detected = np.bincount(image, minlength=len(gt.images))
+    found: list[tuple[int, bytes, tuple[int, int]]] = []
+    for row in np.lexsort((-detected, -changed)).tolist():
+        if len(found) == SHOWN:
+            break
+        path = folder.find(gt.images.file_names[row])
+        if path is not None:
+            with suppress(InputError):
+                found.append((row, *_thumbnail(path)))
+    if not found:
+        raise InputError(f"{folder.path}: no image of {gt.source} is there")
+    return found
+
+
+def _asked(gt: GroundTruth, image_ids: Sequence[int]) -> list[int]:
+    rows = []
+    for image_id in dict.fromkeys(image_ids):
+        known = np.flatnonzero(gt.images.ids == image_id)
+        if not len(known):
+            raise InputError(f"image {image_id} is not in {gt.source}")
+        rows.append(int(known[0]))
+    return rows
+
+
+def _required(gt: GroundTruth, row: int, folder: PictureFolder) -> Path:
+    path = folder.find(gt.images.file_names[row])
+    if path is None:
+        name = gt.images.file_names[row]
+        raise InputError(f"{folder.path}: image {gt.images.ids[row]} ({name!r}) is not there")
+    return path
+
+
+def _reranked(pair: Pair, matches: Matches, cap: int, threads: int | None) -> Account:
+    """What a limit a class before that an image exchanges."""
+    gt, results = pair.gt, pair.results
+
+    def kept(*budgets: Budget) -> NDArray[np.bool_]:
+        mask = pair.kept(budgets, threads=threads)
+        return np.ones(len(results.ranking), dtype=bool) if mask is None else mask
+
+    first = kept(PerImage(LVIS_PER_IMAGE))
+    second = kept(PerClass(cap), PerImage(LVIS_PER_IMAGE))
+    outcome = outcomes(matches, len(results.ranking))
+    return Account(gt, results.detections, first & ~second, second & ~first, outcome)
+
+
+def _boxes(items: Sequence[Exchanged]) -> list[Box]:
+    return [Box(item.name, item.score, item.box, item.outcome) for item in items[:MOST_EXCHANGED]]
+
+
+def _thumbnail(path: Path) -> tuple[bytes, tuple[int, int]]:
+    """A small JPEG of an image, and the image's own width and height."""
+    image_module = _pillow()
+    try:
+        with image_module.open(path) as image:
+            size = image.size
+            if size[0] * size[1] > MOST_PIXELS:
+                raise InputError(f"{path}: {size[0]:,} x {size[1]:,} pixels are too many to draw")
+            image.draft("RGB", (SIDE, SIDE))
+            small = image.convert("RGB")
+    except (OSError, ValueError, SyntaxError, image_module.DecompressionBombError) as error:
+        raise InputError(f"{path}: cannot be read as an image ({error})") from None
+    small.thumbnail((SIDE, SIDE))
+    out = io.BytesIO()
+    small.save(out, "JPEG", quality=QUALITY, optimize=True)
+    return out.getvalue(), size
+
+
+def _pillow() -> Any:
+    try:
+        from PIL import Image
+    except ImportError:
+        raise InputError("--images needs Pillow: pip install 'lvdet[figures]'") from None
+    return Image

@@ -1,0 +1,135 @@
+"""All that a report says of one detector, worked out before anything is drawn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lvdet.diagnosis.diagnose import diagnose_pair
+from lvdet.diagnosis.diagnosis_result import Diagnosis
+from lvdet.evaluation.evaluation_result import Evaluation
+from lvdet.evaluation.pair import Pair
+from lvdet.evaluation.precision_recall import PrecisionRecall, precision_recall
+from lvdet.evaluation.protocols import FIXED_PER_CLASS, LVIS_PER_IMAGE, evaluate, old_budget
+from lvdet.evaluation.score_levels import ScoreLevels, score_levels
+from lvdet.evaluation.scores import Scores
+from lvdet.files.files import Watch, watched
+from lvdet.limits.budgets import PerClass
+from lvdet.reporting.calibration_study import (
+    CalibrationSource,
+    CalibrationStudy,
+    UncalibratedError,
+    study_calibration,
+)
+from lvdet.reporting.detection_pictures import Picture, PictureFolder, take_pictures
+from lvdet.studies.budget_tables import BudgetTable, Limits
+from lvdet.studies.class_caps import largest_class, search_caps
+from lvdet.studies.sweep import sweep_pair
+from lvdet.studies.sweep_result import Sweep
+
+_PER_IMAGE = (10, 30, 100, 300, 1_000, 3_000, 10_000)
+_PER_CLASS = (*_PER_IMAGE, 30_000, 100_000)
+#: Tables of limits that are drawn: an image's, the same after each class was cut, and a class's.
+BY_IMAGE = BudgetTable(
+    "by-image", "AP by detections an image", tuple(Limits(one) for one in (*_PER_IMAGE, None))
+)
+RERANKED = "re-ranked"
+BY_CLASS = BudgetTable(
+    "by-class",
+    "AP by detections a class, without a limit an image",
+    tuple(Limits(per_class=one) for one in (*_PER_CLASS, None)),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """What is known of a detector.
+
+    name:     what to call it
+    limits:   AP under the limits of BY_IMAGE, RERANKED (for LVIS files) and BY_CLASS
+    class_cap: the limit a class of RERANKED and of pictures
+    calibration: None where scores cannot be calibrated; `uncalibrated` says why
+    pictures: images with their detections, where there is a folder of images
+    """
+
+    name: str
+    evaluation: Evaluation
+    limits: Sweep
+    class_cap: int
+    curves: PrecisionRecall
+    levels: ScoreLevels
+    calibration: CalibrationStudy | None
+    uncalibrated: str
+    diagnosis: Diagnosis
+    pictures: list[Picture]
+
+
+def study(
+    pair: Pair,
+    name: str,
+    source: CalibrationSource,
+    folder: PictureFolder | None = None,
+    *,
+    threads: int | None = None,
+    watch: Watch | None = None,
+) -> Study:
+    """What is known of a pair whose detections were all read; as whole rows, where there is a
+    folder of images to draw them on."""
+    gt = pair.gt
+    scores = Scores(pair, threads=threads)
+    cap = _class_cap(pair, scores)
+    tables = [BY_IMAGE, *([_reranked(cap)] if gt.federated else []), BY_CLASS]
+    fixed = PerClass(FIXED_PER_CLASS)
+    evaluation = evaluate(gt, pair.results, iou=pair.iou, threads=threads)
+    matches = pair.matched(threads=threads)
+    calibration, reason = None, ""
+    try:
+        with watched(watch, f"calibrating {name}", "steps") as progress:
+            calibration = study_calibration(
+                pair,
+                matches,
+                source,
+                all_scores=folder is not None,
+                threads=threads,
+                progress=progress,
+            )
+    except UncalibratedError as error:
+        reason = str(error)
+    pictures = []
+    if folder is not None:
+        new = None if calibration is None else calibration.scores
+        with watched(watch, f"drawing {name}", "images") as progress:
+            pictures = take_pictures(
+                pair, matches, new, folder, class_cap=cap, threads=threads, progress=progress
+            )
+    return Study(
+        name,
+        evaluation,
+        sweep_pair(pair, tables, scores=scores, threads=threads),
+        cap,
+        precision_recall(pair, matches, [fixed], threads=threads),
+        score_levels(pair, old_budget(gt.federated), threads=threads),
+        calibration,
+        reason,
+        diagnose_pair(pair, threads=threads),
+        pictures,
+    )
+
+
+def _class_cap(pair: Pair, scores: Scores) -> int:
+    """The limit a class to re-rank by: AP-Fixed's, or where no class has more detections, the one
+    that raises AP-Old most."""
+    largest = largest_class(pair.gt, pair.results, exact_lvis=False)
+    if largest > FIXED_PER_CLASS or not pair.gt.federated:
+        return FIXED_PER_CLASS
+    every = np.arange(len(pair.gt.categories))
+    return search_caps(scores, every, LVIS_PER_IMAGE, largest).best
+
+
+def _reranked(cap: int) -> BudgetTable:
+    return BudgetTable(
+        RERANKED,
+        "AP by detections an image, with a limit a class before it",
+        tuple(Limits(one, cap) for one in _PER_IMAGE),
+    )

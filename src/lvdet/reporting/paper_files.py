@@ -1,0 +1,134 @@
+"""Figures and tables for papers, as files."""
+
+from __future__ import annotations
+
+import csv
+import io
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import plotly.graph_objects as go
+import plotly.io
+
+from lvdet.errors import LvdetError
+from lvdet.files.files import Watch, make_folder, watched, write_text, write_whole
+from lvdet.rendering.table_text import Layout, latex, markdown
+from lvdet.reporting.class_table import class_columns
+from lvdet.reporting.figures.catalogue import all_figures
+from lvdet.reporting.figures.style import theme
+from lvdet.reporting.report_tables import (
+    calibration_table,
+    confusion_tables,
+    detail_table,
+    error_tables,
+    protocol_table,
+)
+
+if TYPE_CHECKING:
+    from lvdet.reporting.report import Report
+
+#: Pixels of a figure (the height of those without one of their own), how many of a PNG's there are
+#: to each, and figures drawn at a time.
+WIDTH, HEIGHT, SCALE, AT_A_TIME = 640, 400, 3, 8
+_HOW = "figures as files need kaleido and Chrome or Chromium: pip install 'lvdet[figures]'"
+
+
+def write_paper_files(report: Report, folder: Path, watch: Watch | None = None) -> list[Path]:
+    """Writes figures as PDF and PNG, tables as .tex, .md and .csv; each whole or not at all."""
+    make_folder(folder)
+    written = _write_tables(report, folder)
+    figures: dict[str, go.Figure] = {}
+    for name, versions in all_figures(report.studies, report.comparison).items():
+        for place, figure in enumerate(versions):
+            if figure is not None:
+                number = f"-{place + 1}" if len(versions) > 1 else ""
+                figures[name + number] = _on_paper(figure)
+    with watched(watch, "drawing figures", "figures") as progress:
+        for begin in range(0, len(figures), AT_A_TIME):
+            names = list(figures)[begin : begin + AT_A_TIME]
+            written += _draw({name: figures[name] for name in names}, folder)
+            if progress is not None:
+                progress(begin + len(names), len(figures))
+    return written
+
+
+def require_drawing() -> None:
+    """Refuses, before the work begins, where figures cannot be drawn as files."""
+    try:
+        import kaleido  # noqa: F401
+    except ImportError:
+        raise LvdetError(_HOW) from None
+
+
+def _on_paper(figure: go.Figure) -> go.Figure:
+    drawn = go.Figure(figure)
+    return drawn.update_layout(template=theme(dark=False), paper_bgcolor="#ffffff")
+
+
+def _draw(figures: dict[str, go.Figure], folder: Path) -> list[Path]:
+    """Draws figures beside their names first, so that none is there in part."""
+    names = [f"{name}{ending}" for name in figures for ending in (".pdf", ".png")]
+    with tempfile.TemporaryDirectory() as drawn:
+        paths = [Path(drawn) / name for name in names]
+        try:
+            plotly.io.write_images(
+                [figure for figure in figures.values() for _ in range(2)],
+                paths,
+                width=WIDTH,
+                height=[
+                    max(figure.layout.height, HEIGHT) for figure in figures.values() for _ in "12"
+                ],
+                scale=[1, SCALE] * len(figures),
+            )
+        except Exception as error:  # whatever a browser may say
+            first = str(error).strip().splitlines() or [type(error).__name__]
+            raise LvdetError(f"{_HOW} ({first[0]})") from None
+        for name, path in zip(names, paths, strict=True):
+            with write_whole(folder / name) as file:
+                file.write(path.read_bytes())
+    return [folder / name for name in names]
+
+
+def _write_tables(report: Report, folder: Path) -> list[Path]:
+    layouts = [protocol_table(report.studies), detail_table(report.studies)]
+    calibration = calibration_table(report.studies)
+    layouts += [] if calibration is None else [calibration]
+    layouts += [*error_tables(report.studies), *confusion_tables(report.studies)]
+    layouts += [] if report.comparison is None else report.comparison.layouts(labelled=True)
+    texts = {
+        "tables.tex": latex(layouts),
+        "tables.md": markdown(layouts),
+        "tables.csv": _csv(layouts),
+        "classes.csv": _classes(report),
+    }
+    for name, text in texts.items():
+        write_text(text, folder / name)
+    return [folder / name for name in texts]
+
+
+def _csv(layouts: Sequence[Layout]) -> str:
+    """All tables, one after the other, each line with the name of its table."""
+    lines = io.StringIO(newline="")
+    writer = csv.writer(lines)
+    writer.writerow(["table", "row", "column", "value", "delta"])
+    for layout in layouts:
+        for line in layout.lines:
+            for head, cell in zip(layout.head[1:], line[1:], strict=True):
+                writer.writerow([layout.title, line[0].value, head, cell.value, cell.delta])
+    return lines.getvalue()
+
+
+def _classes(report: Report) -> str:
+    """A row for each class; empty cells are undefined."""
+    columns = class_columns(report.studies)
+    categories = report.studies[0].evaluation.categories
+    lines = io.StringIO(newline="")
+    writer = csv.writer(lines)
+    heads = [f"{one.title} {one.of}".strip() for one in columns]
+    writer.writerow(["id", "name", *heads])
+    values = [one.values for one in columns]
+    for row in zip(categories.ids.tolist(), categories.names, *values, strict=True):
+        writer.writerow("" if value is None else value for value in row)
+    return lines.getvalue()

@@ -1,0 +1,200 @@
+"""A report: all that is worked out, to be shown as a page, as figures and as tables."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from lvdet.calibration.calibrator import Calibrator
+from lvdet.calibration.fitting import HIERARCHICAL, Recipe
+from lvdet.calibration.labelled_scores import (
+    IOU_THRESHOLD,
+    load_samples,
+    require_right,
+    require_same_classes,
+)
+from lvdet.comparison.compare import compare_pairs
+from lvdet.comparison.comparison_result import Comparison
+from lvdet.comparison.detector_names import given_names, short_names
+from lvdet.errors import InputError
+from lvdet.evaluation.pair import Annotations, Pair, ResultSource, load_pair
+from lvdet.files.files import Watch, write_text
+from lvdet.limits.needs import everything
+from lvdet.reporting.calibration_study import CalibrationSource
+from lvdet.reporting.detection_pictures import PictureFolder
+from lvdet.reporting.detector_study import Study, study
+from lvdet.tables.problems import category_rows
+
+#: Sets drawn for intervals: a fifth of what `compare` draws, for a page that is soon there.
+RESAMPLES = 200
+#: Detectors in one report: more are no longer told apart.
+MOST = 6
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """What is known of one detector or several, on the same images.
+
+    studies:    one a detector
+    comparison: what differences from the first hold; None where there is one detector
+    images_asked_for: whether the images shown were named
+    """
+
+    studies: list[Study]
+    comparison: Comparison | None
+    images_asked_for: bool
+
+    @property
+    def federated(self) -> bool:
+        """True for LVIS files."""
+        return bool(self.studies[0].evaluation.inputs["format"] == "lvis")
+
+    @property
+    def warnings(self) -> list[str]:
+        """What a reader of the numbers should know, each once."""
+        every = [text for study in self.studies for text in study.evaluation.warnings]
+        if self.comparison is not None:
+            every += self.comparison.warnings
+        every += [
+            f"The scores were not calibrated: {study.uncalibrated}."
+            for study in self.studies
+            if study.calibration is None
+        ]
+        return list(dict.fromkeys(every))
+
+    @property
+    def findings(self) -> list[str]:
+        """What the comparison says in words."""
+        return [] if self.comparison is None else self.comparison.verdicts
+
+    def to_html(self) -> str:
+        """The page."""
+        from lvdet.reporting.page import render
+
+        return render(self)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the page, whole or not at all."""
+        write_text(self.to_html(), path)
+
+    def save_figures(
+        self, folder: str | os.PathLike[str], *, watch: Watch | None = None
+    ) -> list[Path]:
+        """Writes every figure as PDF and PNG, and the tables as LaTeX, Markdown and CSV, into a
+        folder; gives back what was written."""
+        from lvdet.reporting.paper_files import require_drawing, write_paper_files
+
+        require_drawing()
+        return write_paper_files(self, Path(folder), watch)
+
+
+def build_report(
+    gt: Annotations,
+    detections: Sequence[ResultSource],
+    *,
+    names: Sequence[str] | None = None,
+    iou: str | None = None,
+    calibrators: Sequence[Calibrator] = (),
+    train: tuple[Annotations, Sequence[ResultSource]] | None = None,
+    method: str = HIERARCHICAL,
+    images: str | os.PathLike[str] | None = None,
+    image_ids: Sequence[int] = (),
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+    threads: int | None = None,
+    watch: Watch | None = None,
+) -> Report:
+    """A report on detectors: tables, or paths of files, as for `evaluate`.
+
+    names: what to call the detectors; by default by their files
+    calibrators: fitted ones, one a detector, for scores after calibration; else `method` is
+        fitted to `train` (annotations of other images and results there, one a detector), or by
+        cross-validation over these images
+    images: a folder of images, to show detections on some of them; image_ids: on which ones
+    resamples, seed: of the bootstrap, where there are several detectors
+    """
+    if not 1 <= len(detections) <= MOST:
+        raise InputError(f"{len(detections)} results to report on, expected 1 to {MOST}")
+    _require_one_each(calibrators, train, len(detections))
+    if image_ids and images is None:
+        raise InputError("images are asked for by id, but there is no folder of them")
+    folder = None if images is None else PictureFolder(Path(images), tuple(image_ids))
+    Recipe.of(method)  # refused before the work begins
+    pairs: list[Pair] = []
+    for one in detections:
+        pair = load_pair(
+            pairs[0].gt if pairs else gt,
+            one,
+            None if folder is not None else everything,
+            iou=pairs[0].iou if pairs else iou,
+            threads=threads,
+            watch=watch,
+        )
+        pairs.append(pair)
+    if names:
+        called = given_names(names, len(pairs))
+    else:
+        called = short_names([pair.results.source for pair in pairs])
+    sources = _sources(pairs, method, calibrators, train, threads, watch)
+    studies: list[Study] = []
+    for pair, name, source in zip(pairs, called, sources, strict=True):
+        studies.append(study(pair, name, source, folder, threads=threads, watch=watch))
+        if folder is not None:  # all detectors on the same images
+            shown = tuple(picture.image_id for picture in studies[0].pictures)
+            folder = replace(folder, image_ids=shown)
+    comparison = None
+    if len(pairs) > 1 and len(pairs[0].gt.images) > 1:  # of one image nothing can be drawn
+        comparison = compare_pairs(
+            pairs, names=called, resamples=resamples, seed=seed, threads=threads, watch=watch
+        )
+    return Report(studies, comparison, bool(image_ids))
+
+
+def _sources(
+    pairs: Sequence[Pair],
+    method: str,
+    calibrators: Sequence[Calibrator],
+    train: tuple[Annotations, Sequence[ResultSource]] | None,
+    threads: int | None,
+    watch: Watch | None,
+) -> list[CalibrationSource]:
+    """Where the calibrated scores of each pair come from; raises where they cannot."""
+    if calibrators:
+        for pair, calibrator in zip(pairs, calibrators, strict=True):
+            ranking = pair.results.ranking
+            known = category_rows(pair.gt, ranking) >= 0
+            calibrator.class_rows(ranking.category_ids[known], ranking.source)
+        return [CalibrationSource(method, calibrator=one) for one in calibrators]
+    if train is None:
+        return [CalibrationSource(method) for _ in pairs]
+    truth, found = train
+    sources = []
+    for pair, detections in zip(pairs, found, strict=True):
+        learned, training = load_samples(
+            truth, detections, iou=pair.iou, threads=threads, watch=watch
+        )
+        truth = learned.gt  # read once
+        require_same_classes(training, pair.gt.categories)
+        require_right(training, IOU_THRESHOLD)
+        sources.append(CalibrationSource(method, training=training))
+    return sources
+
+
+def _require_one_each(
+    calibrators: Sequence[Calibrator],
+    train: tuple[Annotations, Sequence[ResultSource]] | None,
+    detectors: int,
+) -> None:
+    """Refuses calibration that is not given for every detector: each has scores of its own."""
+    if calibrators and train is not None:
+        raise InputError("both calibrators and a training set: which of them is it to be?")
+    if calibrators and len(calibrators) != detectors:
+        raise InputError(
+            f"{len(calibrators)} calibrators for {detectors} results, expected one each"
+        )
+    if train is not None and len(train[1]) != detectors:
+        raise InputError(
+            f"{len(train[1])} results on training images for {detectors} results, expected one each"
+        )

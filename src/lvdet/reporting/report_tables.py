@@ -1,0 +1,134 @@
+"""Tables of a report, for the page and for files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from lvdet.calibration.method_table import Calibrated
+from lvdet.evaluation.scores import NAMES
+from lvdet.rendering.table_text import Cell, Layout, percent, signed
+from lvdet.reporting.detector_study import Study
+
+_COMPETE = " Classes compete for the limit."
+_SAYS = {
+    "old": "The mean over classes, as most papers report it.",
+    "fixed": "The mean over classes. No class competes with another.",
+    "pool": "One ranking over all classes: scores have to compare across them.",
+}
+_DETAILS = ("AP50", "AP75", "APs", "APm", "APl", "AR")
+
+
+@dataclass(frozen=True)
+class Headline:
+    """The number of a protocol for each detector, with its budget and what it means."""
+
+    title: str
+    budget: str
+    numbers: list[Cell]
+    says: str
+
+
+def headlines(studies: Sequence[Study]) -> list[Headline]:
+    """The three numbers."""
+    first = studies[0].evaluation
+    return [
+        Headline(
+            _title(name),
+            result.budget,
+            _cells(studies, name, "AP"),
+            _SAYS[name] + (_COMPETE if name == "old" and first.inputs["format"] == "lvis" else ""),
+        )
+        for name, result in first.items()
+    ]
+
+
+def protocol_table(studies: Sequence[Study]) -> Layout:
+    """Protocols by frequency, with a column for each detector; deltas are from the first."""
+    return _metric_table("protocols", "The three protocols, in percent", studies, NAMES)
+
+
+def detail_table(studies: Sequence[Study]) -> Layout:
+    """The same by IoU and by size, and recall."""
+    title = "The protocols by IoU and size, and recall, in percent"
+    return _metric_table("details", title, studies, _DETAILS)
+
+
+def calibration_table(studies: Sequence[Study]) -> Layout | None:
+    """AP-Pool and calibration error before and after; None where nothing could be calibrated."""
+    lines = []
+    for study in studies:
+        if study.calibration is None:
+            continue
+        name = f"{study.name}, " if len(studies) > 1 else ""
+        before, after = study.calibration.worth_before, study.calibration.worth_after
+        lines.append([Cell(f"{name}before"), *_pool(before), _error(before)])
+        lines.append([Cell(f"{name}after"), *_pool(after, before.pool), _error(after)])
+    if not lines:
+        return None
+    head = ["AP-Pool, in percent", *NAMES, "ECE"]
+    return Layout("calibration", "AP-Pool and calibration error, in percent", head, lines)
+
+
+def error_tables(studies: Sequence[Study]) -> list[Layout]:
+    """What kinds of errors there are, of each detector."""
+    tables = [study.diagnosis.layouts()[0] for study in studies]
+    return [_named(*it, studies, "errors") for it in enumerate(tables)]
+
+
+def confusion_tables(studies: Sequence[Study]) -> list[Layout]:
+    """Which classes are confused, of each detector that confuses any."""
+    tables = [study.diagnosis.layouts()[1:] for study in studies]
+    return [
+        _named(place, layout, studies, "confusions")
+        for place, found in enumerate(tables)
+        for layout in found
+    ]
+
+
+def _named(place: int, layout: Layout, studies: Sequence[Study], label: str) -> Layout:
+    """The table of one detector, with a label to refer to it by, and the detector's name where
+    there are several."""
+    if len(studies) == 1:
+        return replace(layout, name=label)
+    title = f"{studies[place].name}: {layout.title}"
+    return replace(layout, name=f"{label}-{place + 1}", title=title)
+
+
+def _metric_table(
+    name: str, title: str, studies: Sequence[Study], metrics: Sequence[str]
+) -> Layout:
+    """Metrics of each protocol that has them."""
+    lines = []
+    for protocol, result in studies[0].evaluation.items():
+        for metric in metrics:
+            cells = _cells(studies, protocol, metric)
+            if metric == "AP" or any(cell.value != percent(None) for cell in cells):
+                shown = f"({result.budget})" if metric == "AP" else metric
+                lines.append([Cell(f"{_title(protocol)} {shown}"), *cells])
+    return Layout(name, title, ["", *(study.name for study in studies)], lines)
+
+
+def _title(protocol: str) -> str:
+    return f"AP-{protocol.capitalize()}"
+
+
+def _cells(studies: Sequence[Study], protocol: str, metric: str) -> list[Cell]:
+    values = [study.evaluation[protocol].metrics.get(metric) for study in studies]
+    base, *others = values
+    cells = [Cell(percent(base))]
+    for value in others:
+        delta = None if value is None or base is None else value - base
+        cells.append(Cell(percent(value), signed(delta)))
+    return cells
+
+
+def _pool(worth: Calibrated, base: Mapping[str, float] | None = None) -> list[Cell]:
+    return [
+        Cell(percent(worth.pool[name]), signed(worth.pool[name] - base[name]) if base else "")
+        for name in NAMES
+    ]
+
+
+def _error(worth: Calibrated) -> Cell:
+    return Cell(percent(worth.errors.overall.expected))

@@ -1,0 +1,95 @@
+"""The sentences of a report that depend on its results."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lvdet import __version__
+from lvdet.reporting.detection_pictures import TOP
+from lvdet.reporting.detector_study import Study
+
+if TYPE_CHECKING:
+    from lvdet.reporting.report import Report
+
+
+def facts(report: Report) -> str:
+    """What was evaluated, in a line."""
+    inputs = report.studies[0].evaluation.inputs
+    kind = {"bbox": "boxes", "segm": "masks", "boundary": "boundaries of masks"}[inputs["iou"]]
+    found = " and ".join(
+        f"{study.evaluation.inputs['detection_count']:,}" for study in report.studies
+    )
+    return (
+        f"{inputs['ground_truth']}: {inputs['images']:,} images, {inputs['classes']:,} classes, "
+        f"{inputs['annotations']:,} objects; {found} detections, compared by {kind}"
+    )
+
+
+def calibration_words(study: Study) -> str:
+    """How scores were calibrated, and what that did; or why they were not."""
+    calibration = study.calibration
+    if calibration is None:
+        return f"The scores of {study.name} were not calibrated: {study.uncalibrated}"
+    before, after = calibration.worth_before, calibration.worth_after
+    error = [100 * worth.errors.overall.expected for worth in (before, after)]
+    return (
+        f"{study.name}: {calibration.title}. A detection is right from IoU "
+        f"{calibration.iou_threshold:g} on. The mean gap between scores and shares of right "
+        f"detections (ECE) goes from {error[0]:.2f} to {error[1]:.2f} points, AP-Pool from "
+        f"{100 * before.pool['AP']:.2f} to {100 * after.pool['AP']:.2f}."
+    )
+
+
+def score_words(report: Report) -> str:
+    """What the figure of scores shows."""
+    budget = report.studies[0].evaluation["old"].budget
+    says = (
+        f"Boxes hold the middle half of the detections that {budget} leaves, whiskers all but the "
+        "lowest and highest 5%, dashed lines are means."
+    )
+    if all(study.levels.relative for study in report.studies):
+        says += (
+            " Divided by the mean score of frequent classes. Where rare classes score lower, a "
+            "limit an image drops them first."
+        )
+    return says
+
+
+def limit_words(report: Report) -> str:
+    """What the dashed lines of limits an image are."""
+    if not report.federated:
+        return "Over all classes of an image together, which is not COCO's own limit."
+    caps = dict.fromkeys(study.class_cap for study in report.studies)
+    texts = " and ".join(f"{cap:,}" for cap in caps)
+    return f"Dashed: re-ranked, all but the best {texts} of each class thrown away before."
+
+
+def error_words(report: Report) -> str:
+    """What is counted as an error."""
+    diagnosis = report.studies[0].diagnosis
+    says = (
+        f"Of the detections that {diagnosis.budget} leaves, those that are wrong at IoU "
+        f"{diagnosis.foreground:g}, by the reason; and the objects nothing points at."
+    )
+    if report.federated:
+        says += (
+            " Only classes that were checked in an image count there: a detection on an object "
+            "nobody annotated may still look like background."
+        )
+    return says
+
+
+def picture_words(report: Report) -> str:
+    """Which images are shown, and what is drawn on them."""
+    chosen = (
+        "The images asked for"
+        if report.images_asked_for
+        else "The images whose best detections calibration changes most (not typical ones)"
+    )
+    return f"{chosen}, with the {TOP} detections of highest score."
+
+
+def footer(report: Report) -> str:
+    """Who made the page and of what."""
+    sources = ", ".join(study.evaluation.inputs["detections"] for study in report.studies)
+    return f"Made by lvdet {__version__} from {sources}. This page needs no network."

@@ -1,0 +1,1 @@
+"""Questions about limits: sweeps, re-ranking, audits."""

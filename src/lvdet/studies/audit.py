@@ -1,0 +1,80 @@
+"""What may be published of a results file: was it cut, and how far can its number be raised."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lvdet.evaluation.input_warnings import reading_warnings
+from lvdet.evaluation.pair import Annotations, ResultSource, load_pair
+from lvdet.evaluation.protocols import FIXED_PER_CLASS, old_budget
+from lvdet.evaluation.scores import Scores
+from lvdet.evaluation.truncation import Cuts
+from lvdet.files.files import Watch
+from lvdet.limits.budgets import PerClass, PerImage
+from lvdet.limits.needs import Need
+from lvdet.studies.audit_result import Audit, ShortClass
+from lvdet.studies.class_caps import largest_class, search_caps
+from lvdet.tables.categories import Categories
+from lvdet.tables.ground_truth import GroundTruth
+
+
+def audit(
+    gt: Annotations,
+    detections: ResultSource,
+    *,
+    iou: str | None = None,
+    exact_lvis: bool = False,
+    threads: int | None = None,
+    watch: Watch | None = None,
+) -> Audit:
+    """Whether a results file was cut, and which of its numbers can be published.
+
+    AP-Old, AP-Fixed and AP-Pool with their usual limits; how far AP-Old rises by re-ranking alone,
+    with a class cap of 10,000 and with the best up to there that is found. COCO's own limit counts
+    each class of an image by itself, so there re-ranking changes nothing and is not tried.
+    """
+
+    def needs(gt: GroundTruth) -> list[Need]:
+        every = np.arange(len(gt.categories))
+        return [Need(old_budget(gt.federated), every), Need(PerClass(FIXED_PER_CLASS), every)]
+
+    pair = load_pair(
+        gt, detections, needs, iou=iou, exact_lvis=exact_lvis, threads=threads, watch=watch
+    )
+    truth, results = pair.gt, pair.results
+    scores = Scores(pair, exact_lvis=exact_lvis, threads=threads)
+    every = np.arange(len(truth.categories))
+    old, fixed = old_budget(truth.federated), PerClass(FIXED_PER_CLASS)
+    reranked = search = None
+    if isinstance(old, PerImage):
+        reranked = scores.average([fixed, old], every)
+        # Of larger classes no more is kept than that, where files are read.
+        most = min(largest_class(truth, results, exact_lvis), FIXED_PER_CLASS)
+        search = search_caps(scores, every, old.limit, most)
+    cuts = Cuts.of(truth, results)
+    return Audit(
+        cuts=cuts,
+        short=_short(truth.categories, cuts.counts),
+        budgets={"old": old, "fixed": fixed, "pool": fixed},
+        old=scores.average([old], every),
+        fixed=scores.average([fixed], every),
+        pool=scores.pooled([fixed], every),
+        reranked=reranked,
+        search=search,
+        inputs=pair.facts(classes=len(every), exact_lvis=exact_lvis),
+        warnings=reading_warnings(truth, results, exact_lvis=exact_lvis),
+    )
+
+
+def _short(categories: Categories, counts: NDArray[np.int64]) -> list[ShortClass]:
+    below = np.flatnonzero(counts < FIXED_PER_CLASS)
+    return [
+        ShortClass(
+            int(categories.ids[row]),
+            categories.names[row],
+            str(categories.frequency[row]),
+            int(counts[row]),
+        )
+        for row in below[np.argsort(counts[below], kind="stable")].tolist()
+    ]

@@ -1,0 +1,266 @@
+"""What an audit gives back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lvdet.evaluation.input_warnings import class_cut_text, image_cut_text, was_cut
+from lvdet.evaluation.pair import headline
+from lvdet.evaluation.protocols import FIXED_PER_CLASS, PROTOCOLS
+from lvdet.evaluation.summary import defined
+from lvdet.evaluation.truncation import Cut, Cuts
+from lvdet.limits.budgets import Budget, PerClass, PerImage
+from lvdet.rendering.table_text import Layout, compared, signed, text
+from lvdet.studies.class_caps import ClassCap
+
+#: A gain below this (a tenth of a point) is called none.
+NOTHING = 0.001
+#: How many of the short classes are printed.
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class ShortClass:
+    """A class with fewer detections in the file than AP-Fixed looks at."""
+
+    category_id: int
+    name: str
+    frequency: str
+    detections: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "category_id": self.category_id,
+            "name": self.name,
+            "frequency": self.frequency,
+            "detections": self.detections,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Audit:
+    """The outcome of `audit`.
+
+    cuts: whether the file was cut, by image or by class
+    short: classes with fewer than 10,000 detections in the file, fewest first
+    budgets: that of each protocol
+    old, fixed, pool: AP, APr, APc, APf of each protocol; NaN where undefined
+    reranked: AP-Old after a class cap of 10,000; None for COCO files
+    search: the class cap up to 10,000 that raises AP-Old most; None for COCO files
+    """
+
+    cuts: Cuts
+    short: list[ShortClass]
+    budgets: dict[str, Budget]
+    old: dict[str, float]
+    fixed: dict[str, float]
+    pool: dict[str, float]
+    reranked: dict[str, float] | None
+    search: ClassCap | None
+    inputs: dict[str, Any]
+    warnings: list[str]
+
+    @property
+    def cut(self) -> Cut | None:
+        """Detections an image at which the file was evidently cut, and the images that have exactly
+        so many; None where nothing speaks for a cut."""
+        return self.cuts.by_image
+
+    @property
+    def class_cut(self) -> Cut | None:
+        """The same of detections a class."""
+        return self.cuts.by_class
+
+    @property
+    def gain(self) -> float | None:
+        """How far re-ranking alone raises AP-Old; None where it was not tried."""
+        return None if self.search is None else self.search.after["AP"] - self.old["AP"]
+
+    @property
+    def standing(self) -> dict[str, str]:
+        """For each protocol "publishable", "gameable", "re-ranked", "incomplete" or "undefined"."""
+        return {name: self._standing(name) for name in PROTOCOLS}
+
+    @property
+    def verdict(self) -> list[str]:
+        """The standing of each protocol and why, one sentence each."""
+        return [
+            f"AP-{name.capitalize()} is {standing}: {self._reason(name, standing)}."
+            for name, standing in self.standing.items()
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, as `lvdet audit --output` writes them."""
+        reranking = None
+        if self.reranked is not None and self.search is not None:
+            reranking = {
+                "dets_per_class": FIXED_PER_CLASS,
+                **defined(self.reranked),
+                **defined({"gain": self.reranked["AP"] - self.old["AP"]}),
+                "best": {
+                    "dets_per_class": self.search.best,
+                    "caps_tried": len(self.search.tried),
+                    "caps_up_to": FIXED_PER_CLASS,
+                    **defined(self.search.after),
+                    **defined({"gain": self.search.after["AP"] - self.old["AP"]}),
+                },
+            }
+        cut, by_class = self.cut, self.class_cut
+        return {
+            "cut": None if cut is None else {"limit": cut.limit, "images": cut.at_limit},
+            "class_cut": None
+            if by_class is None
+            else {"limit": by_class.limit, "classes": by_class.at_limit},
+            "short_classes": {
+                "below": FIXED_PER_CLASS,
+                "count": len(self.short),
+                "of": self.inputs["classes"],
+                "classes": [item.to_dict() for item in self.short],
+            },
+            **{
+                name: {"budget": str(self.budgets[name]), **defined(self._metrics(name))}
+                for name in PROTOCOLS
+            },
+            **defined({"fixed_minus_old": self.fixed["AP"] - self.old["AP"]}),
+            "reranking": reranking,
+            "standing": self.standing,
+            "verdict": self.verdict,
+            "inputs": self.inputs,
+            "warnings": self.warnings,
+        }
+
+    def title(self) -> str:
+        """What was audited, in a line."""
+        return headline(self.inputs)
+
+    def layouts(self) -> list[Layout]:
+        """The numbers, compared with AP-Old."""
+        lines = {f"AP-Old, {self.budgets['old']}": self.old}
+        if self.reranked is not None and self.search is not None:
+            lines[f"re-ranked, {PerClass(FIXED_PER_CLASS)} first"] = self.reranked
+            lines[f"re-ranked, {PerClass(self.search.best)} first (best)"] = self.search.after
+        lines[f"AP-Fixed, {self.budgets['fixed']}"] = self.fixed
+        return [
+            compared("AP, mean over classes", lines),
+            compared("AP-Pool", {f"AP-Pool, {self.budgets['pool']}": self.pool}),
+        ]
+
+    def findings(self) -> list[str]:
+        """What was found in the file, in sentences."""
+        found = []
+        cuts = [cut for cut in (image_cut_text(self.cuts), class_cut_text(self.cuts)) if cut]
+        found += [f"The file {cut}." for cut in cuts]
+        if not cuts:
+            found.append("The file was not evidently cut, neither by image nor by class.")
+        if self.short:
+            first = ", ".join(f"{item.name} {item.detections:,}" for item in self.short[:_SHOWN])
+            more = ", …" if len(self.short) > _SHOWN else ""
+            found.append(
+                f"{len(self.short):,} of {self.inputs['classes']:,} classes have fewer than "
+                f"{FIXED_PER_CLASS:,} detections in the file ({first}{more}). {self._why_short()}"
+            )
+        difference = self.fixed["AP"] - self.old["AP"]
+        if not np.isnan(difference):
+            found.append(f"AP-Fixed less AP-Old is {signed(difference)} points.")
+        return found
+
+    def __str__(self) -> str:
+        return "\n\n".join(
+            [
+                self.title(),
+                text(self.layouts()),
+                "\n".join(self.findings()),
+                "\n".join(f"- {sentence}" for sentence in self.verdict),
+            ]
+        )
+
+    @property
+    def _every(self) -> NDArray[np.int64]:
+        return np.arange(len(self.cuts.counts))
+
+    @property
+    def _empty(self) -> bool:
+        return bool(self.inputs["detection_count"] == 0)
+
+    def _metrics(self, protocol: str) -> dict[str, float]:
+        return {"old": self.old, "fixed": self.fixed, "pool": self.pool}[protocol]
+
+    def _standing(self, protocol: str) -> str:
+        budgets = [self.budgets[protocol]]
+        if self._empty or np.isnan(self._metrics(protocol)["AP"]):
+            return "undefined"
+        if self.cuts.incomplete(budgets, self._every):
+            return "incomplete"
+        if self.cuts.reranked(budgets, self._every):
+            return "re-ranked"
+        may_rise = self.cut is not None or (self.gain is not None and self.gain >= NOTHING)
+        return "gameable" if isinstance(budgets[0], PerImage) and may_rise else "publishable"
+
+    def _reason(self, protocol: str, standing: str) -> str:
+        if standing == "undefined":
+            return (
+                "the file has no detections, and a 0 then says nothing of the detector"
+                if self._empty
+                else "the annotations have nothing to find"
+            )
+        if standing == "incomplete":
+            return self._what_is_missing(self.budgets[protocol])
+        if protocol == "old":
+            return self._why_old(standing)
+        return f"as far as can be told, the file has all that {self.budgets[protocol]} looks at"
+
+    def _why_short(self) -> str:
+        fixed = [self.budgets["fixed"]]
+        if self.cuts.missed_by_image(fixed, self._every):
+            return "Some would have more in uncut results, and which ones cannot be told from here."
+        if self.class_cut is not None and self.cuts.missed_by_class(fixed, self._every):
+            return f"Those with {self.class_cut.limit:,} would have more in uncut results."
+        return "That is no fault: the detector found no more of them, or kept no lower scores."
+
+    def _what_is_missing(self, budget: Budget) -> str:
+        causes = []
+        if self.cut is not None and self.cuts.missed_by_image([budget], self._every):
+            causes.append(f"{was_cut(self.cut)} at {self.cut.limit:,} detections an image")
+        if self.class_cut is not None and self.cuts.missed_by_class([budget], self._every):
+            causes.append(
+                f"{was_cut(self.class_cut)} at {self.class_cut.limit:,} detections a class"
+            )
+        return (
+            f"the file {' and '.join(causes)}, so what {budget} would keep beyond that is missing, "
+            "and AP is usually too low"
+        )
+
+    def _why_old(self, standing: str) -> str:
+        search, gain = self.search, self.gain
+        if search is None or gain is None:
+            return (
+                f"with {self.budgets['old']} no class takes the place of another, so re-ranking "
+                "cannot raise it"
+            )
+        tried = f"{len(search.tried):,} caps up to {FIXED_PER_CLASS:,} tried"
+        way = f"the best {search.best:,} of each class first; {tried}"
+        rise = f"{100 * gain:.2f} points ({way})"
+        if standing == "re-ranked" and self.class_cut is not None:
+            again = f", and re-ranking raises that by {rise}" if gain >= NOTHING else ""
+            return (
+                f"the file {was_cut(self.class_cut)} at {self.class_cut.limit:,} detections a "
+                f"class, so this is the AP-Old of results re-ranked by as many{again}"
+            )
+        if gain >= NOTHING:
+            return (
+                f"re-ranking alone raises it by {rise}, so a smaller lead says nothing about "
+                "detectors"
+            )
+        if self.cut is not None:
+            left = "nothing" if self.cut.limit <= self.budgets["old"].limit else "less"
+            return (
+                f"it is what lvis computes, but the file {was_cut(self.cut)} at "
+                f"{self.cut.limit:,} detections an image, which leaves re-ranking {left} to bring "
+                "in, and of uncut results it may rise"
+            )
+        return f"re-ranking does not raise it here ({tried}), though AP-Fixed is the safer number"

@@ -1,0 +1,77 @@
+"""Which class cap before the limit an image raises AP-Old most."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lvdet.evaluation.class_subsets import counted_classes
+from lvdet.evaluation.scores import Scores
+from lvdet.limits.budgets import PerClass, PerImage
+from lvdet.tables.ground_truth import GroundTruth
+from lvdet.tables.results import Results
+
+#: The search stops where caps differ by less than this share, or after so many rounds.
+_CLOSE = 0.01
+_ROUNDS = 4
+#: Caps tried on each side of the best one in a round.
+_SIDE = 3
+
+
+@dataclass(frozen=True)
+class ClassCap:
+    """The class cap that raises AP-Old most, of those that were tried.
+
+    best: the cap; tried: AP-Old at each cap, by rising cap
+    before, after: AP, APr, APc, APf of AP-Old without a cap, and with the best
+    """
+
+    best: int
+    tried: dict[int, float]
+    before: dict[str, float]
+    after: dict[str, float]
+
+
+def largest_class(gt: GroundTruth, results: Results, exact_lvis: bool) -> int:
+    """How many detections the class with most of them has, of those that budgets count."""
+    every = np.arange(len(gt.categories))
+    members = counted_classes(gt, results.ranking, every, exact_lvis)
+    counts = results.per_class if members is None else results.per_class[members]
+    return int(counts.max(initial=0))
+
+
+def search_caps(
+    scores: Scores, classes: NDArray[np.int64], dets_per_image: int, most: int
+) -> ClassCap:
+    """Tries caps from 1 to `most`, each twice the last, and then ever closer around the best of
+    them; where several are equal, the largest is the best."""
+    image = PerImage(dets_per_image)
+    most = max(most, 1)
+    tried: dict[int, float] = {}
+
+    def attempt(caps: Sequence[int]) -> int:
+        for cap in caps:
+            if cap not in tried:
+                tried[cap] = scores.average([PerClass(cap), image], classes)["AP"]
+        return max(tried, key=lambda cap: (np.nan_to_num(tried[cap]), cap))
+
+    best = attempt([*(1 << power for power in range(most.bit_length())), most])
+    for _ in range(_ROUNDS):
+        ordered = sorted(tried)
+        place = ordered.index(best)
+        sides = ordered[max(place - 1, 0)], ordered[min(place + 1, len(ordered) - 1)]
+        if max(abs(side - best) for side in sides) <= max(1, _CLOSE * best):
+            break
+        steps = np.arange(1, _SIDE + 1) / (_SIDE + 1)
+        best = attempt(
+            [round(best * (side / best) ** step) for side in sides for step in steps.tolist()]
+        )
+    return ClassCap(
+        best,
+        dict(sorted(tried.items())),
+        scores.average([image], classes),
+        scores.average([PerClass(best), image], classes),
+    )

@@ -1,0 +1,251 @@
+"""Raising AP-Old without a better detector (the paper, section 3).
+
+A limit of detections an image lets classes compete. Who first throws away all but the best of
+each class over the whole set ("Ranking 2") makes room for classes that would have been crowded
+out: AP-Old rises, though every ranking inside a class is what it was, and shorter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lvdet.errors import InputError
+from lvdet.evaluation.class_subsets import counted_classes
+from lvdet.evaluation.input_warnings import coco_limit_warning, named_cut_warnings, reading_warnings
+from lvdet.evaluation.pair import Annotations, DetectionSource, Pair, load_pair
+from lvdet.evaluation.protocols import FIXED_PER_CLASS, LVIS_PER_IMAGE, old_budget
+from lvdet.evaluation.scores import Scores
+from lvdet.evaluation.summary import defined
+from lvdet.evaluation.truncation import Cuts
+from lvdet.files.files import Watch
+from lvdet.limits.budgets import Budget, PerClass, PerImage, describe
+from lvdet.limits.needs import everything
+from lvdet.rendering.table_text import Layout, compared, text
+from lvdet.studies.account import Account, outcomes
+from lvdet.studies.class_caps import ClassCap, largest_class, search_caps
+from lvdet.tables.detections import Detections
+
+
+@dataclass(frozen=True, eq=False)
+class Reranking:
+    """Results re-ranked: the best of each class first, then so many an image.
+
+    detections: the rows that are left, in file order
+    before, after: {"old": …, "fixed": …}, each with AP, APr, APc, APf
+    search: how the class cap was found, where it was searched for
+    """
+
+    detections: Detections
+    dets_per_class: int
+    dets_per_image: int
+    before: dict[str, dict[str, float]]
+    after: dict[str, dict[str, float]]
+    search: ClassCap | None
+    inputs: dict[str, Any]
+    warnings: list[str]
+    _account: Account = field(repr=False)
+
+    def account(self) -> Account:
+        """For each image what was dropped for what; the paper's first figure."""
+        return self._account
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, None where undefined."""
+        return {
+            "dets_per_class": self.dets_per_class,
+            "dets_per_image": self.dets_per_image,
+            "caps_tried": None if self.search is None else len(self.search.tried),
+            "before": {name: defined(values) for name, values in self.before.items()},
+            "after": {name: defined(values) for name, values in self.after.items()},
+            "kept": len(self.detections),
+            "changed_images": len(self._account),
+            "inputs": self.inputs,
+            "warnings": self.warnings,
+        }
+
+    def title(self) -> str:
+        """What was done, in a line."""
+        budgets = describe([PerClass(self.dets_per_class), PerImage(self.dets_per_image)])
+        found = "" if self.search is None else f" (the best of {len(self.search.tried):,} tried)"
+        return (
+            f"{self.inputs['iou']}: re-ranked by {budgets}{found}: {len(self.detections):,} of "
+            f"{self.inputs['detection_count']:,} detections left, {len(self._account):,} of "
+            f"{self.inputs['images']:,} images changed"
+        )
+
+    def layouts(self) -> list[Layout]:
+        """Before and after, for AP-Old and for AP-Fixed."""
+        old = "AP-Old" if self.inputs["format"] == "lvis" else "AP"
+        kinds = {
+            "old": f"{old}, {PerImage(self.dets_per_image)}",
+            "fixed": f"AP-Fixed, {PerClass(FIXED_PER_CLASS)}",
+        }
+        return [
+            compared(title, {"before": self.before[name], "after": self.after[name]})
+            for name, title in kinds.items()
+        ]
+
+    def __str__(self) -> str:
+        return "\n\n".join([self.title(), text(self.layouts())])
+
+
+def rerank(
+    gt: Annotations,
+    detections: DetectionSource,
+    *,
+    dets_per_class: int | str = FIXED_PER_CLASS,
+    dets_per_image: int = LVIS_PER_IMAGE,
+    iou: str | None = None,
+    exact_lvis: bool = False,
+    threads: int | None = None,
+    watch: Watch | None = None,
+) -> Reranking:
+    """Throws away all but the best of each class, then all but the best of each image.
+
+    dets_per_class: how many of each class are kept first; "best" searches for the number that
+        raises AP-Old most, as `search_class_cap` does.
+    dets_per_image: the limit of AP-Old, that of the results made here.
+    """
+    if isinstance(dets_per_class, str) and dets_per_class != "best":
+        raise InputError(f"dets_per_class is {dets_per_class!r}, expected a number or 'best'")
+    if not isinstance(dets_per_class, str):
+        PerClass(dets_per_class)  # refused before the work begins, as in `_load`
+    pair, scores = _load(
+        gt,
+        detections,
+        dets_per_image=dets_per_image,
+        whole=True,
+        iou=iou,
+        exact_lvis=exact_lvis,
+        threads=threads,
+        watch=watch,
+    )
+    table = pair.results.detections
+    every = np.arange(len(pair.gt.categories))
+    largest = largest_class(pair.gt, pair.results, exact_lvis)
+    if isinstance(dets_per_class, str):
+        search = search_caps(scores, every, dets_per_image, largest)
+        cap = search.best
+    else:
+        search, cap = None, dets_per_class
+    limits: list[Budget] = [PerImage(dets_per_image)]
+    reranked: list[Budget] = [PerClass(cap), *limits]
+    fixed = PerClass(FIXED_PER_CLASS)
+    first, second = (_mask(scores, pair, budgets, exact_lvis) for budgets in (limits, reranked))
+    return Reranking(
+        detections=table if second.all() else table[second],
+        dets_per_class=cap,
+        dets_per_image=dets_per_image,
+        before={"old": scores.average(limits, every), "fixed": scores.average([fixed], every)},
+        after={
+            "old": scores.average(reranked, every),
+            "fixed": scores.average([*reranked, fixed], every),
+        },
+        search=search,
+        inputs=pair.facts(classes=len(every), exact_lvis=exact_lvis),
+        warnings=_warnings(pair, reranked, largest if search is None else None, exact_lvis),
+        _account=Account(
+            pair.gt,
+            table,
+            first & ~second,
+            second & ~first,
+            outcomes(scores.matches, len(table)),
+        ),
+    )
+
+
+def search_class_cap(
+    gt: Annotations,
+    detections: DetectionSource,
+    *,
+    dets_per_image: int = LVIS_PER_IMAGE,
+    iou: str | None = None,
+    exact_lvis: bool = False,
+    threads: int | None = None,
+    watch: Watch | None = None,
+) -> ClassCap:
+    """The class cap that raises AP-Old most when it comes before the limit an image.
+
+    Caps are tried from 1 to the size of the largest class, each twice the last, and then ever
+    closer around the best of them. AP need not rise and fall just once in between: what is found
+    is the best of those tried.
+    """
+    pair, scores = _load(
+        gt,
+        detections,
+        dets_per_image=dets_per_image,
+        whole=False,
+        iou=iou,
+        exact_lvis=exact_lvis,
+        threads=threads,
+        watch=watch,
+    )
+    most = largest_class(pair.gt, pair.results, exact_lvis)
+    return search_caps(scores, np.arange(len(pair.gt.categories)), dets_per_image, most)
+
+
+def _load(
+    gt: Annotations,
+    detections: DetectionSource,
+    *,
+    dets_per_image: int,
+    whole: bool,
+    iou: str | None,
+    exact_lvis: bool,
+    threads: int | None,
+    watch: Watch | None,
+) -> tuple[Pair, Scores]:
+    """All detections and what they score; with `whole`, their table, to be written again."""
+    PerImage(dets_per_image)  # what is no limit is refused before the work begins
+    pair = load_pair(
+        gt,
+        detections,
+        None if whole else everything,
+        iou=iou,
+        exact_lvis=exact_lvis,
+        threads=threads,
+        watch=watch,
+    )
+    return pair, Scores(pair, exact_lvis=exact_lvis, threads=threads)
+
+
+def _warnings(
+    pair: Pair, reranked: Sequence[Budget], largest: int | None, exact_lvis: bool
+) -> list[str]:
+    """What a reader of the numbers should know; `largest` is the size of the largest class where
+    the class cap was given."""
+    gt, results = pair.gt, pair.results
+    cap, limit = reranked
+    every = np.arange(len(gt.categories))
+    old = "AP-Old" if gt.federated else "AP"
+    numbers: dict[str, Sequence[Budget]] = {
+        f"{old} before re-ranking": [limit],
+        f"{old} after re-ranking": reranked,
+        "AP-Fixed": [PerClass(FIXED_PER_CLASS)],
+    }
+    found = named_cut_warnings(results.source, Cuts.of(gt, results), numbers, every)
+    found += reading_warnings(gt, results, exact_lvis=exact_lvis)
+    if not gt.federated:
+        shown = f"re-ranking cannot raise that. What is shown is AP with {limit} over all classes."
+        found.append(coco_limit_warning(gt, old_budget(gt.federated), shown))
+    if largest and largest <= cap.limit:
+        found.append(
+            f"No class has more than {largest:,} detections, so a limit of {cap} leaves them all: "
+            "try --dets-per-class best."
+        )
+    return found
+
+
+def _mask(
+    scores: Scores, pair: Pair, budgets: Sequence[Budget], exact_lvis: bool
+) -> NDArray[np.bool_]:
+    """[N] what the budgets leave."""
+    every = np.arange(len(pair.gt.categories))
+    members = counted_classes(pair.gt, pair.results.ranking, every, exact_lvis)
+    mask = scores.ranks.mask(budgets, classes=members)
+    return np.ones(len(pair.results.ranking), dtype=bool) if mask is None else mask

@@ -1,0 +1,222 @@
+"""Any grid of budgets from one match (the paper, sections 3, 4 and 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lvdet.errors import InputError
+from lvdet.evaluation.class_subsets import select
+from lvdet.evaluation.input_warnings import (
+    Subject,
+    coco_limit_warning,
+    cut_warnings,
+    reading_warnings,
+)
+from lvdet.evaluation.pair import Annotations, Pair, ResultSource, load_pair
+from lvdet.evaluation.protocols import old_budget
+from lvdet.evaluation.scores import Scores
+from lvdet.evaluation.truncation import Cuts
+from lvdet.files.files import Watch
+from lvdet.limits.budgets import Budget
+from lvdet.limits.needs import Need
+from lvdet.studies.budget_tables import (
+    CLASS_FIRST,
+    BudgetTable,
+    Classes,
+    LimitList,
+    Limits,
+    SubsetList,
+    grid,
+    named_orders,
+    paper_tables,
+)
+from lvdet.studies.sweep_result import Sweep, SweepRow
+from lvdet.tables.categories import FREQUENCIES, Categories
+from lvdet.tables.ground_truth import GroundTruth
+
+
+def sweep(
+    gt: Annotations,
+    detections: ResultSource,
+    *,
+    per_image: LimitList = None,
+    per_class: LimitList = None,
+    order: str | Sequence[str] = CLASS_FIRST,
+    subsets: SubsetList = None,
+    rerank: int | None = None,
+    paper: str | Iterable[str] | None = None,
+    iou: str | None = None,
+    exact_lvis: bool = False,
+    threads: int | None = None,
+    watch: Watch | None = None,
+) -> Sweep:
+    """AP and AP-Pool under every combination of limits, from one match.
+
+    gt, detections: tables, or paths of files, as for `evaluate`.
+    per_image, per_class: limits over all classes of an image and over all images of a class;
+        None in a list is no limit.
+    order: "class-first" or "image-first", which limit comes first where a row has both, or "both"
+        for a row of each.
+    subsets: restrict the detector to these classes before any limit counts, and take AP over
+        them: letters of "rcf", names or ids of single classes, or lists of names and ids.
+    rerank: adds, for each limit an image, the row in which a limit of `rerank` a class comes
+        first: the paper's "Ranking 2".
+    paper: tables of the paper by name: "ranking", "image-limit", "subsets", "class-limit",
+        "pool-limit", or "all" of those that the annotations allow. This is the default where no
+        limit and no subset is asked for.
+    iou, exact_lvis, threads, watch: as for `evaluate`.
+    """
+    asked = any(item is not None for item in (per_image, per_class, subsets, rerank))
+    named_orders(order)  # refused even where no row has both limits
+    own = grid(per_image, per_class, order, subsets, rerank) if asked else None
+    if own is None and paper is None:
+        paper = "all"
+
+    def choose(gt: GroundTruth) -> list[BudgetTable]:
+        frequencies = bool(gt.categories.groups())
+        named = [] if paper is None else paper_tables(paper, frequencies=frequencies)
+        return [*named, *([] if own is None else [_distinct(own, gt.categories)])]
+
+    def needs(gt: GroundTruth) -> list[Need]:
+        return _needs(gt, choose(gt))
+
+    pair = load_pair(
+        gt, detections, needs, iou=iou, exact_lvis=exact_lvis, threads=threads, watch=watch
+    )
+    tables = choose(pair.gt)
+    if not tables:
+        raise InputError("no table was asked for")
+    return sweep_pair(pair, tables, exact_lvis=exact_lvis, threads=threads)
+
+
+def sweep_pair(
+    pair: Pair,
+    tables: Sequence[BudgetTable],
+    *,
+    scores: Scores | None = None,
+    exact_lvis: bool = False,
+    threads: int | None = None,
+) -> Sweep:
+    """Tables of a pair that was read for them; `scores` are its own, where they are there."""
+    truth, results = pair.gt, pair.results
+    selected = _selected(truth, tables)
+    warnings = reading_warnings(truth, results, exact_lvis=exact_lvis)
+    if scores is None:
+        scores = Scores(pair, exact_lvis=exact_lvis, threads=threads)
+    cuts = Cuts.of(truth, results)
+    rows = [row for table in tables for row in _rows(table, truth, scores, selected, cuts)]
+    if not truth.federated and any(row.dets_per_image is not None for row in rows):
+        shown = "limits an image count all classes together here."
+        warnings.append(coco_limit_warning(truth, old_budget(truth.federated), shown))
+    return Sweep(
+        rows=rows,
+        tables={table.name: table for table in tables},
+        inputs=pair.facts(classes=len(truth.categories), exact_lvis=exact_lvis),
+        warnings=[*_cut_warnings(results.source, cuts, tables, selected), *warnings],
+    )
+
+
+def _cut_warnings(
+    source: str,
+    cuts: Cuts,
+    tables: Sequence[BudgetTable],
+    selected: dict[Classes, NDArray[np.int64]],
+) -> list[str]:
+    """What cuts do to how many of the rows."""
+    asked = [(row.budgets, selected[row.classes]) for table in tables for row in table.rows]
+
+    def some(marks: Iterable[bool]) -> Subject | None:
+        number = sum(marks)
+        return Subject(f"{number:,} of {len(asked):,} rows", number != 1) if number else None
+
+    return cut_warnings(
+        source,
+        cuts,
+        missed_by_image=some(cuts.missed_by_image(*row) for row in asked),
+        missed_by_class=some(cuts.missed_by_class(*row) for row in asked),
+        reranked=some(cuts.reranked(*row) for row in asked),
+    )
+
+
+def _distinct(table: BudgetTable, categories: Categories) -> BudgetTable:
+    """The table without rows that say the same in other words, as "rr" for "r"."""
+    first: dict[tuple[str, tuple[Budget, ...]], Limits] = {}
+    for row in table.rows:
+        first.setdefault((_label(categories, row.classes), row.budgets), row)
+    return replace(table, rows=tuple(first.values()))
+
+
+def _needs(gt: GroundTruth, tables: Sequence[BudgetTable]) -> list[Need]:
+    """What the first budgets of all rows need: of each kind and each set of classes, the highest
+    limit holds the others, and no limit at all holds every one."""
+    selected = _selected(gt, tables)
+    needs: dict[tuple[Classes, type[Budget] | None], Need] = {}
+    for row in (row for table in tables for row in table.rows):
+        first = row.budgets[0] if row.budgets else None
+        key = (row.classes, None if first is None else type(first))
+        known = needs.get(key)
+        if known is None or (first and known.budget and first.limit > known.budget.limit):
+            needs[key] = Need(first, selected[row.classes])
+    return [
+        need
+        for (classes, kind), need in needs.items()
+        if kind is None or (classes, None) not in needs
+    ]
+
+
+def _selected(gt: GroundTruth, tables: Sequence[BudgetTable]) -> dict[Classes, NDArray[np.int64]]:
+    """The rows of the classes that the tables name."""
+    groups = gt.categories.groups()
+    named = dict.fromkeys(row.classes for table in tables for row in table.rows)
+    return {classes: select(gt, classes, groups) for classes in named}
+
+
+def _rows(
+    table: BudgetTable,
+    gt: GroundTruth,
+    scores: Scores,
+    selected: dict[Classes, NDArray[np.int64]],
+    cuts: Cuts,
+) -> list[SweepRow]:
+    found: list[SweepRow] = []
+    for limits in table.rows:
+        rows = selected[limits.classes]
+        both = None not in (limits.per_image, limits.per_class)
+        instances = scores.instances(rows)
+        found.append(
+            SweepRow(
+                table=table.name,
+                dets_per_image=limits.per_image,
+                dets_per_class=limits.per_class,
+                order=limits.order if both else None,
+                classes=_label(gt.categories, limits.classes),
+                class_count=len(rows),
+                instances_per_class=instances / len(rows) if len(rows) else float("nan"),
+                metrics=scores.average(limits.budgets, rows),
+                pool=scores.pooled(limits.budgets, rows),
+                incomplete=cuts.incomplete(limits.budgets, rows),
+                reranked=cuts.reranked(limits.budgets, rows),
+            )
+        )
+    return [_compared(row, found) for row in found]
+
+
+def _compared(row: SweepRow, rows: Sequence[SweepRow]) -> SweepRow:
+    """The row with its distance from the first of the same classes, if that is another."""
+    first = next(other for other in rows if other.classes == row.classes)
+    return row if first is row else row.against(first)
+
+
+def _label(categories: Categories, classes: Classes) -> str:
+    """What to call the classes: "rcf" and its parts where they have frequencies."""
+    if classes is None:
+        return "rcf" if np.isin(categories.frequency, FREQUENCIES).all() else "all"
+    if not isinstance(classes, str):
+        return ", ".join(map(str, classes))
+    if set(classes) <= set(FREQUENCIES) and classes not in categories.names:
+        return "".join(letter for letter in FREQUENCIES if letter in classes)
+    return classes

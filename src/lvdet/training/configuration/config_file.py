@@ -1,0 +1,165 @@
+"""Config files: TOML with the sections and keys of `lvdet.training.configuration.config`.
+
+    [data]
+    train = "lvis_v1_train.json"
+    train_images = "coco"
+
+Every key may be left out but those two. A key that is not known raises, as does a value of
+another type.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields, replace
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from lvdet.errors import InputError
+from lvdet.training.configuration.config import Config
+from lvdet.training.configuration.config_rules import check_rules
+
+#: Keys with a path, and which of their values are none.
+PATHS: dict[str, tuple[str, ...]] = {
+    "data.train": ("",),
+    "data.train_images": ("",),
+    "data.val": ("",),
+    "data.val_images": ("",),
+    "model.weights": ("imagenet", "none"),
+    "retrain.checkpoint": ("",),
+}
+_SECTIONS = get_type_hints(Config)
+_TYPES = {
+    f"{section}.{key}": hint
+    for section, kind in _SECTIONS.items()
+    for key, hint in get_type_hints(kind).items()
+}
+_WORDS = {
+    str: "a string",
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    tuple[int, ...]: "a list of whole numbers",
+}
+
+
+def read_config(path: Path, changes: Sequence[str] = ()) -> Config:
+    """The config in a file, with changes "section.key=value" of the command line.
+
+    Paths become absolute: those in the file are relative to its folder, those of changes to the
+    current one.
+    """
+    try:
+        values = tomllib.loads(path.read_bytes().decode())
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not UTF-8 text (byte {error.start:,})") from None
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path}: not TOML: {error}") from None
+    return resolved(values, changes, str(path), path.parent)
+
+
+def resolved(
+    values: Mapping[str, Any], changes: Sequence[str], where: str, folder: Path | None
+) -> Config:
+    """The config of nested values; `where` is what errors name. Without a folder paths stay."""
+    flat: dict[str, Any] = {}
+    for section, content in values.items():
+        if section not in _SECTIONS:
+            raise InputError(f"{where}: unknown section or key {section}{_nearest(section)}")
+        if not isinstance(content, Mapping):
+            raise InputError(f"{where}: {section} is {_short(content)}, expected [{section}]")
+        for key, value in content.items():
+            flat[f"{section}.{key}"] = _typed(f"{section}.{key}", value, where, folder)
+    for change in changes:
+        key, equals, text = change.partition("=")
+        if not equals:
+            raise InputError(f"--set {change}: expected section.key=value (see --help)")
+        key, where_now = key.strip(), f"--set {change}"
+        flat[key] = _typed(key, _toml_value(text.strip()), where_now, folder and Path.cwd())
+    config = Config()
+    for name in _SECTIONS:
+        mine = {k.partition(".")[2]: v for k, v in flat.items() if k.startswith(f"{name}.")}
+        config = replace(config, **{name: replace(getattr(config, name), **mine)})
+    check_rules(config, where)
+    return config
+
+
+def _typed(name: str, value: Any, where: str, folder: Path | None) -> Any:
+    """A value of the type that its key has; an absolute path where it is one."""
+    if name not in _TYPES:
+        raise InputError(f"{where}: unknown key {name}{_nearest(name)}")
+    hint = _TYPES[name]
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    if hint == tuple[int, ...] and isinstance(value, list | tuple):
+        good = all(type(item) is int for item in value)
+        value = tuple(value)
+    else:
+        good = type(value) is hint
+    if not good:
+        raise InputError(f"{where}: {name} is {_short(value)}, expected {_WORDS[hint]}")
+    if folder is not None and name in PATHS and value not in PATHS[name]:
+        return os.path.abspath(folder / Path(value).expanduser())
+    return value
+
+
+def _nearest(name: str) -> str:
+    """What may have been meant: the most similar key of the section, a key of that name in
+    another one, or the most similar section."""
+    section, _, key = name.rpartition(".")
+    if section in _SECTIONS:
+        known = [field.name for field in fields(_SECTIONS[section])]
+        meant = [f"{section}.{near}" for near in difflib.get_close_matches(key, known, 1)]
+    else:
+        known = list(_SECTIONS)
+        meant = [f"[{near}]" for near in difflib.get_close_matches(section or key, known, 1)]
+    elsewhere = [other for other in _TYPES if other.partition(".")[2] == key]
+    if elsewhere or meant:
+        return f", did you mean {(elsewhere or meant)[0]}?"
+    return f", expected one of {', '.join(known)}"
+
+
+def _toml_value(text: str) -> Any:
+    """A value as in a file; what is none is a string."""
+    try:
+        return tomllib.loads(f"value = {text}\n")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def config_text(config: Config) -> str:
+    """The config as TOML, which reads back as an equal one."""
+    lines = []
+    for section, values in asdict(config).items():
+        lines += [f"[{section}]", *(f"{key} = {_toml(value)}" for key, value in values.items()), ""]
+    return "\n".join(lines)
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_toml, value))}]"
+    return repr(value)
+
+
+def flat_values(config: Config) -> dict[str, Any]:
+    """Values by "section.key"."""
+    return {
+        f"{section}.{key}": value
+        for section, values in asdict(config).items()
+        for key, value in values.items()
+    }
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:60] + "…"

@@ -1,0 +1,99 @@
+"""One image with its objects, resized and perhaps turned around."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from lvdet.errors import InputError
+from lvdet.training.configuration import config
+from lvdet.training.data.dataset import Dataset
+from lvdet.training.data.image_files import read_picture
+from lvdet.training.data.resize import draw_size, resized
+from lvdet.training.data.tiles import Frame, polygon_tile, run_tile
+from lvdet.training.samplers.generator import SAMPLE, generator
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A resized image and its n objects.
+
+    pixels: uint8[h, w, 3] RGB
+    box, label: [n, 4] float32 and [n] int64, as in a batch
+    tiles:  of each object its tile bool[h, w], at most TILE x TILE, and its frame; None: no pixels
+    """
+
+    pixels: NDArray[np.uint8]
+    seed: int
+    box: NDArray[np.float32]
+    label: NDArray[np.int64]
+    tiles: list[tuple[NDArray[np.bool_], Frame] | None]
+
+
+def make_sample(dataset: Dataset, row: int, position: int, options: config.Config) -> Sample:
+    """The image of a row as it is seen at a position of the stream.
+
+    What is random about it depends on the run's seed and the position alone.
+    """
+    random = generator(options.run.seed, SAMPLE, position)
+    side = draw_size(options.input, random)
+    flip = bool(random.random() < options.input.flip)
+    seed = int(random.integers(np.iinfo(np.int64).max))
+
+    path = dataset.path(row)
+    picture = read_picture(path)
+    original = int(dataset.size[row, 0]), int(dataset.size[row, 1])
+    if picture.size != original[::-1]:
+        raise InputError(
+            f"{path}: the image is {picture.width} x {picture.height} pixels, the annotations "
+            f"say {original[1]} x {original[0]}"
+        )
+    size = resized(*original, side, options.input)
+    pixels = resize_picture(picture, size, flip)
+    rows = np.arange(dataset.first[row], dataset.first[row + 1])
+    scale = np.array([size[1] / original[1], size[0] / original[0]] * 2)
+    box = (dataset.box[rows] * scale).astype(np.float32)
+    tiles = [
+        make_tile(dataset, at, path, original, size) if options.model.masks else None
+        for at in rows.tolist()
+    ]
+    if flip:
+        box[:, [0, 2]] = size[1] - box[:, [2, 0]]
+        tiles = [tile and _flipped(tile, size[1]) for tile in tiles]
+    return Sample(pixels, seed, box, dataset.label[rows].astype(np.int64), tiles)
+
+
+def resize_picture(
+    picture: Image.Image, size: tuple[int, int], flip: bool = False
+) -> NDArray[np.uint8]:
+    """uint8[h, w, 3] of the image in another size (height, width), smoothed where it shrinks, and
+    then perhaps turned from left to right."""
+    if picture.size != size[::-1]:
+        picture = picture.resize(size[::-1], Image.Resampling.BILINEAR)
+    if flip:
+        picture = picture.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
+    return np.asarray(picture)
+
+
+def make_tile(
+    dataset: Dataset, at: int, path: object, original: tuple[int, int], size: tuple[int, int]
+) -> tuple[NDArray[np.bool_], Frame] | None:
+    """The tile of an annotation's mask."""
+    parts = dataset.shapes.polygons(at)
+    if parts:
+        return polygon_tile(parts, original, size)
+    try:
+        counts = dataset.shapes.runs(at)
+        if counts is not None and counts.sum() != original[0] * original[1]:
+            raise InputError(f"{counts.sum()} pixels in place of {original[0] * original[1]}")
+    except InputError as error:
+        raise InputError(f"{path}: a mask of its annotations is damaged: {error}") from None
+    return None if counts is None else run_tile(counts, original, size)
+
+
+def _flipped(tile: tuple[NDArray[np.bool_], Frame], width: int) -> tuple[NDArray[np.bool_], Frame]:
+    inside, (x0, y0, wide, high) = tile
+    return inside[:, ::-1], (width - x0 - wide, y0, wide, high)

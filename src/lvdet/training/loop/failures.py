@@ -1,0 +1,50 @@
+"""What a run cannot go on with, in one line that says what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import torch
+
+from lvdet.errors import InputError, LvdetError
+from lvdet.training.loop.step_losses import NotFiniteError
+
+if TYPE_CHECKING:
+    from lvdet.training.loop.loop import Training
+
+
+@contextmanager
+def explained(run: Training) -> Iterator[None]:
+    """Says of weights that are no numbers, and of memory that is full, what may help."""
+    try:
+        yield
+    except NotFiniteError as error:
+        raise LvdetError(
+            f"{error}: training has failed; {run.last_good()}; try a lower schedule.rate, a "
+            "longer schedule.warmup_steps, or schedule.clip = 10.0"
+        ) from None
+    except torch.cuda.OutOfMemoryError:
+        run.optimizer.zero_grad(set_to_none=True)
+        # Other processes wait in the middle of the step, and cannot save with this one.
+        kept = run.keep_finished() if run.process.world == 1 else run.last_good()
+        raise LvdetError(
+            f"the GPU's memory is full in step {run.step + 1:,}, with "
+            f"{run.schedule.batch // run.process.world} images a GPU of "
+            f"{run.config.input.by} side up to {max(run.config.input.sizes)}: lower "
+            "schedule.batch or input.sizes, set run.precision to bf16, or set "
+            f"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; {kept}"
+        ) from None
+
+
+def loading_failed(failure: Exception | None, kept: str) -> LvdetError:
+    """The error to raise where a batch cannot be loaded; without a failure, another process's.
+
+    kept: which checkpoint there is
+    """
+    if failure is None:
+        return LvdetError(f"another process could not load its images; {kept}")
+    text = "there is not enough memory" if isinstance(failure, MemoryError) else str(failure)
+    kind = InputError if isinstance(failure, InputError) else LvdetError
+    return kind(f"{' '.join(text.split())}; {kept}")

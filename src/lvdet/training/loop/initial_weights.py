@@ -1,0 +1,78 @@
+"""The detector that a run begins with: new, of other weights, or of its own last checkpoint."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import torch
+
+from lvdet.training.configuration.config import Config
+from lvdet.training.loop.processes import Process, with_shared_statistics
+from lvdet.training.loop.retraining import begin_retraining
+from lvdet.training.records.checkpoint import (
+    Described,
+    describe,
+    find_checkpoint,
+    put_weights,
+    require_same_network,
+)
+from lvdet.training.records.safetensors_file import read_tensors
+from lvdet.training.records.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from lvdet.training.model.detector import Detector
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A detector on its device, and the steps it has been trained for."""
+
+    detector: Detector
+    step: int
+
+
+def begin_model(
+    config: Config, vocabulary: Vocabulary, checkpoint: Path | None, process: Process
+) -> Begun:
+    """Builds the detector of a config, with all weights that it begins with.
+
+    checkpoint: of this run, to go on from. What it does not train is not trained again.
+    """
+    from lvdet.training.model.build import build_detector
+
+    own = checkpoint is not None or config.retrain.checkpoint or is_own(config.model.weights)
+    detector = build_detector(config, vocabulary.frequencies, pretrained=not own)
+    step = 0
+    if checkpoint is not None:
+        step = _take(detector, checkpoint / "model.safetensors").step
+    elif config.retrain.checkpoint:
+        begin_retraining(detector, config, vocabulary)
+    elif is_own(config.model.weights):
+        file = find_checkpoint(Path(config.model.weights))
+        told = describe(file)
+        told.vocabulary.require_classes_of(vocabulary, file)
+        require_same_network(told.config, config, file)
+        _take(detector, file)
+        if told.config.retrain.checkpoint:  # it trained nothing but the classifier
+            detector.requires_grad_(True)
+    detector = cast("Detector", with_shared_statistics(detector, process))
+    if config.run.channels_last:
+        detector = detector.to(memory_format=torch.channels_last)
+    return Begun(detector.to(process.device), step)
+
+
+def is_own(weights: str) -> bool:
+    """Whether weights are a whole detector's of lvdet, not those of a backbone."""
+    path = Path(weights)
+    return weights not in ("imagenet", "none") and (path.suffix == ".safetensors" or path.is_dir())
+
+
+def _take(detector: Detector, file: Path) -> Described:
+    """Weights, and which of them are trained."""
+    told = describe(file)
+    put_weights(detector, read_tensors(file)[0], file)
+    for name, parameter in detector.named_parameters():
+        parameter.requires_grad_(name not in told.fixed)
+    return told

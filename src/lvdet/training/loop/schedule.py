@@ -1,0 +1,43 @@
+"""The learning rate at each step."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import replace
+
+from lvdet.errors import InputError
+from lvdet.training.configuration.config import Config, Schedule
+
+
+def resolved_schedule(config: Config) -> Schedule:
+    """The schedule with a warm-up: where it is -1 the paper's, from 1e-4 over 10,000 steps for
+    sigmoid and from 1e-3 over 1,000 for the other losses. Such a one is never from above the full
+    rate, nor longer than a tenth of all steps."""
+    longer = config.classifier.loss == "sigmoid"
+    schedule = config.schedule
+    if schedule.warmup_rate == -1:
+        rate = min(1e-4 if longer else 1e-3, schedule.rate)
+        schedule = replace(schedule, warmup_rate=rate)
+    if schedule.warmup_steps == -1:
+        steps = min(10_000 if longer else 1_000, schedule.steps // 10)
+        schedule = replace(schedule, warmup_steps=steps)
+    return schedule
+
+
+def require_full_rate(schedule: Schedule) -> None:
+    """Refuses a run that ends before its warm-up does."""
+    if schedule.warmup_steps > schedule.steps:
+        raise InputError(
+            f"schedule.warmup_steps is {schedule.warmup_steps:,}, beyond the {schedule.steps:,} of "
+            "schedule.steps: the full rate would never be reached"
+        )
+
+
+def rate_at(schedule: Schedule, step: int) -> float:
+    """The rate of a step, counted from 0: from the warm-up's to the full one in a straight line,
+    and less by `decay` from each milestone on."""
+    factor = schedule.decay ** bisect_right(schedule.milestones, step)
+    if step >= schedule.warmup_steps:
+        return schedule.rate * factor
+    part = step / schedule.warmup_steps
+    return (schedule.warmup_rate + (schedule.rate - schedule.warmup_rate) * part) * factor

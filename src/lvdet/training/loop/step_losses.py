@@ -1,0 +1,77 @@
+"""The losses of the last steps, kept on the device until somebody looks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from lvdet.errors import LvdetError
+from lvdet.training.loop.processes import mean_over_processes
+
+
+class NotFiniteError(LvdetError):
+    """A loss or a weight is no number any more."""
+
+
+@dataclass
+class StepLosses:
+    """Losses of steps that the host has not looked at, and how long they took.
+
+    A GPU works behind the host; looking at a number waits for it. So numbers are kept as tensors,
+    and looked at together.
+    """
+
+    names: tuple[str, ...] = ()
+    rows: list[Tensor] = field(default_factory=list)
+    fetched: list[list[float]] = field(default_factory=list)
+    begun: float = field(default_factory=time.monotonic)
+    waited: float = 0.0
+
+    def add(self, losses: dict[str, Tensor]) -> Tensor:
+        """Keeps the losses of a step; gives their sum, to be differentiated."""
+        row = torch.stack([loss.float() for loss in losses.values()])
+        self.names = tuple(losses)
+        self.rows.append(row.detach())
+        return row.sum()
+
+    def fetch(self, step: int) -> None:
+        """Looks at what was kept, means over the processes; raises at a loss that is not finite.
+
+        step: the steps done so far
+        """
+        if not self.rows:
+            return
+        table = mean_over_processes(torch.stack(self.rows)).tolist()
+        self.rows.clear()
+        for number, row in enumerate(table, start=step - len(table) + 1):
+            for name, value in zip(self.names, row, strict=True):
+                if not abs(value) < float("inf"):
+                    raise NotFiniteError(f"the loss {name} is {value} in step {number:,}")
+        self.fetched += table
+
+    def finish(self) -> tuple[dict[str, float], float, float]:
+        """Means of the losses since the last time, seconds they took, and the part of them that
+        was spent waiting for data; begins anew."""
+        now = time.monotonic()
+        seconds, count = now - self.begun, max(len(self.fetched), 1)
+        columns = zip(*self.fetched, strict=True)
+        means = {
+            name: sum(column) / count for name, column in zip(self.names, columns, strict=False)
+        }
+        waited = self.waited / max(seconds, 1e-9)
+        self.fetched, self.begun, self.waited = [], now, 0.0
+        return means, seconds, min(1.0, waited)
+
+
+def require_finite(tensors: Mapping[str, Tensor]) -> None:
+    """Raises where one of the tensors has a number that is not finite."""
+    if not tensors:
+        return
+    good = torch.stack([torch.isfinite(tensor).all() for tensor in tensors.values()]).tolist()
+    for name, finite in zip(tensors, good, strict=True):
+        if not finite:
+            raise NotFiniteError(f"the weights {name} are not finite")

@@ -1,0 +1,80 @@
+"""A stage of the box head: features of boxes, their classes, and better boxes."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torchvision.models.detection.faster_rcnn import TwoMLPHead
+
+from lvdet.training.model.boxes import Weights, decode, encode
+from lvdet.training.model.classifier import Classifier
+from lvdet.training.model.pooling import pool
+from lvdet.training.model.proposals import box_distance
+from lvdet.training.model.recipe import Recipe
+
+SIDE = 7
+
+
+class BoxStage(nn.Module):
+    """Pools features, classifies them, and moves their boxes.
+
+    classes: how many classes have boxes of their own; 1: one box for all
+    share:   what of the gradient the features get, 1 over the number of stages
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        hidden: int,
+        classifier: Classifier,
+        classes: int,
+        weights: Weights,
+        share: float,
+        recipe: Recipe,
+    ) -> None:
+        super().__init__()
+        self.recipe, self.weights, self.share, self.classes = recipe, weights, share, classes
+        self.mlp = TwoMLPHead(channels * SIDE**2, hidden)
+        self.classifier = classifier
+        self.mover = nn.Linear(hidden, 4 * classes)
+        nn.init.normal_(self.mover.weight, std=0.001)
+        nn.init.zeros_(self.mover.bias)
+
+    def features(self, levels: list[Tensor], image: Tensor, box: Tensor) -> Tensor:
+        """[N, hidden] of [N, 4] boxes in images [N]."""
+        pooled = pool(
+            levels, image, box, SIDE, samples=self.recipe.samples, aligned=self.recipe.aligned
+        )
+        if self.share < 1 and pooled.requires_grad:
+            share = self.share
+            pooled.register_hook(lambda gradient: gradient * share)  # type: ignore[no-untyped-call]
+        hidden: Tensor = self.mlp(pooled)
+        return hidden
+
+    def box_loss(
+        self, hidden: Tensor, box: Tensor, target: Tensor, label: Tensor, weight: Tensor
+    ) -> Tensor:
+        """The sum over [P] foreground boxes of the distance from where they should be.
+
+        label: [P] class rows; weight: [P] 0 where a row is none
+        """
+        goal = encode(target, box, self.weights)
+        distance = box_distance(self._codes(hidden, label), goal, self.recipe.box_beta)
+        return (distance * weight).sum()
+
+    def _codes(self, hidden: Tensor, label: Tensor) -> Tensor:
+        """[P, 4] the codes of one class each: those of the other classes are not worked out."""
+        if self.classes == 1:
+            codes: Tensor = self.mover(hidden)
+            return codes
+        width = hidden.shape[1]
+        weight = functional.embedding(label, self.mover.weight.view(self.classes, 4 * width))
+        bias = functional.embedding(label, self.mover.bias.view(self.classes, 4))
+        codes = torch.bmm(weight.view(-1, 4, width), hidden[:, :, None]).squeeze(2)
+        return codes.float() + bias
+
+    def moved(self, hidden: Tensor, box: Tensor) -> Tensor:
+        """[N, classes, 4] the boxes that each class would have in place of [N, 4]."""
+        codes = self.mover(hidden).float().view(len(hidden), self.classes, 4)
+        return decode(codes, box[:, None], self.weights)

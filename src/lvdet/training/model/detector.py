@@ -1,0 +1,221 @@
+"""Mask R-CNN, with one stage or a cascade of them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torchvision.models.detection.backbone_utils import BackboneWithFPN
+
+from lvdet.training.data.batch import Batch, Objects
+from lvdet.training.loop.processes import mean_over_processes
+from lvdet.training.model.box_stage import BoxStage
+from lvdet.training.model.boxes import clip, is_box
+from lvdet.training.model.classifier import Classifier
+from lvdet.training.model.draws import uniform
+from lvdet.training.model.mask_head import MaskHead
+from lvdet.training.model.proposals import ProposalNetwork, Proposals
+from lvdet.training.model.recipe import Recipe
+from lvdet.training.model.sampling import Matched, match, sample, taken
+
+#: Means and deviations of ImageNet's colours, of values from 0 to 255.
+_MEAN, _DEVIATION = (123.675, 116.28, 103.53), (58.395, 57.12, 57.375)
+
+
+class Features(NamedTuple):
+    """The five levels of a batch's pyramid."""
+
+    pyramid: list[Tensor]
+
+    @property
+    def pooled(self) -> list[Tensor]:
+        """Those that boxes are pooled from."""
+        return self.pyramid[:4]
+
+
+class Candidates(NamedTuple):
+    """[R, 4] boxes of an image, or [R, K, 4] one for each class; [R, K] scores."""
+
+    box: Tensor
+    score: Tensor
+
+
+class _Boxes(NamedTuple):
+    """B x S boxes that are trained on.
+
+    box:    [B, S, 4]
+    label:  [B, S] class rows, K for background, -1 where there is no box
+    object: [B, S] places of their objects
+    """
+
+    box: Tensor
+    label: Tensor
+    object: Tensor
+
+
+class Detector(nn.Module):
+    """Backbone, proposals, one or more stages of boxes, and masks.
+
+    stages: with the overlap from which a box is foreground in each
+    """
+
+    mean: Tensor
+    deviation: Tensor
+
+    def __init__(
+        self,
+        backbone: BackboneWithFPN,
+        proposals: ProposalNetwork,
+        stages: list[BoxStage],
+        foreground: list[float],
+        mask_head: MaskHead | None,
+        classes: int,
+        recipe: Recipe,
+    ) -> None:
+        super().__init__()
+        self.backbone = backbone
+        self.proposals = proposals
+        self.stages = nn.ModuleList(stages)
+        self.foreground = foreground
+        self.mask_head = mask_head
+        self.classes = classes
+        self.recipe = recipe
+        self.register_buffer("mean", torch.tensor(_MEAN)[:, None, None], persistent=False)
+        self.register_buffer("deviation", torch.tensor(_DEVIATION)[:, None, None], persistent=False)
+
+    @property
+    def classifiers(self) -> list[Classifier]:
+        """The classifier of each stage."""
+        return [stage.classifier for stage in self.stages]  # type: ignore[misc]
+
+    def forward(self, batch: Batch) -> dict[str, Tensor]:
+        """The losses of a batch by name."""
+        objects = batch.objects
+        assert objects is not None
+        features = self.features(batch)
+        proposals: Proposals
+        losses: dict[str, Tensor]
+        proposals, losses = self.proposals(features.pyramid, batch)
+        with torch.no_grad():
+            boxes = self._sampled(proposals, objects, batch.seed)
+            count = mean_over_processes((boxes.label >= 0).sum().float()).clamp(min=1)
+        rows, weight = self._foreground(boxes)
+        if self.mask_head is not None:
+            losses["mask"] = self._mask_loss(
+                self.mask_head, features.pooled, boxes, objects, rows, weight
+            )
+        for number, stage in enumerate(self.stages):
+            assert isinstance(stage, BoxStage)
+            name = f"_{number + 1}" if len(self.stages) > 1 else ""
+            box, label = boxes.box.flatten(0, 1), boxes.label.flatten()
+            hidden = stage.features(features.pooled, _images(boxes.box), box)
+            logits = stage.classifier(hidden)
+            losses[f"class{name}"] = stage.classifier.loss(logits, label, count)
+            target = taken(objects.box, boxes.object).flatten(0, 1)
+            moving = stage.box_loss(
+                hidden[rows],
+                box[rows],
+                target[rows],
+                label[rows].clamp(0, self.classes - 1),
+                weight,
+            )
+            losses[f"box{name}"] = moving / count
+            if number + 1 < len(self.stages):
+                with torch.no_grad():
+                    moved = stage.moved(hidden, box).view_as(boxes.box)
+                    boxes = self._matched(clip(moved, batch.size), boxes, objects, number + 1)
+                    rows, weight = self._foreground(boxes)
+        return losses
+
+    def features(self, batch: Batch) -> Features:
+        """The pyramid of normalised images; outside of an image they are 0."""
+        rows = torch.arange(batch.pixels.shape[2], device=batch.pixels.device)
+        columns = torch.arange(batch.pixels.shape[3], device=batch.pixels.device)
+        height, width = batch.size[:, :1, None], batch.size[:, 1:, None]
+        inside = (rows[None, :, None] < height) & (columns[None, None, :] < width)
+        images = (batch.pixels - self.mean) / self.deviation * inside[:, None]
+        return Features(list(self.backbone(images).values()))
+
+    def candidates(self, features: Features, batch: Batch) -> list[Candidates]:
+        """Boxes and scores of each image, before suppression; in evaluation mode."""
+        proposals, _ = self.proposals(features.pyramid, batch)
+        boxes, there = proposals
+        images, classes = len(boxes), self.classes
+        scores, moved = [], boxes
+        for stage in self.stages:
+            assert isinstance(stage, BoxStage)
+            flat = boxes.flatten(0, 1)
+            hidden = stage.features(features.pooled, _images(boxes), flat)
+            scores.append(stage.classifier.scores(stage.classifier(hidden)))
+            moved = clip(stage.moved(hidden, flat).view(images, -1, stage.classes, 4), batch.size)
+            if stage.classes == 1:
+                moved = boxes = moved.squeeze(2)
+        score = torch.stack(scores).mean(dim=0).float().view(images, -1, classes)
+        return [
+            Candidates(box[of], some[of]) for box, some, of in zip(moved, score, there, strict=True)
+        ]
+
+    def masks(
+        self, features: Features, batch: Batch, image: Tensor, box: Tensor, label: Tensor
+    ) -> Tensor:
+        """[N, 28, 28] probabilities in [N, 4] boxes of classes [N] in images [N] of the batch."""
+        assert self.mask_head is not None
+        return self.mask_head.logits(features.pooled, image, box, label).sigmoid()
+
+    def _sampled(self, proposals: Proposals, objects: Objects, seed: Tensor) -> _Boxes:
+        """Proposals and objects, and of them those that are trained on."""
+        box = torch.cat([proposals.box, objects.box], dim=1)
+        there = torch.cat([proposals.there, objects.label >= 0], dim=1)
+        matched = self._match(box, objects, 0)
+        chosen = sample(
+            torch.where(there, matched.kind, -1),
+            uniform(seed, box.shape[1], 2),
+            self.recipe.boxes_sampled,
+            self.recipe.boxes_foreground_share,
+        )
+        place = taken(matched.object, chosen.place)
+        label = torch.where(chosen.foreground, taken(objects.label, place), self.classes)
+        label = torch.where(chosen.taken, label, -1)
+        return _Boxes(taken(box, chosen.place), label, place)
+
+    def _matched(self, box: Tensor, before: _Boxes, objects: Objects, stage: int) -> _Boxes:
+        """The boxes of a stage as those of the next, where all of them are trained on."""
+        matched = self._match(box, objects, stage)
+        label = torch.where(matched.kind == 1, taken(objects.label, matched.object), self.classes)
+        label = torch.where((before.label >= 0) & is_box(box), label, -1)
+        return _Boxes(box, label, matched.object)
+
+    def _match(self, box: Tensor, objects: Objects, stage: int) -> Matched:
+        overlap = self.foreground[stage]
+        return match(box, objects.box, objects.label >= 0, foreground=overlap, background=overlap)
+
+    def _foreground(self, boxes: _Boxes) -> tuple[Tensor, Tensor]:
+        """Rows of the foreground among B * S, and their weights, 1; without any, a row of 0."""
+        label = boxes.label.flatten()
+        rows = ((label >= 0) & (label < self.classes)).nonzero().squeeze(1)
+        if len(rows):
+            return rows, torch.ones_like(rows, dtype=torch.float32)
+        return rows.new_zeros(1), torch.zeros(1, device=rows.device)
+
+    def _mask_loss(
+        self,
+        head: MaskHead,
+        levels: list[Tensor],
+        boxes: _Boxes,
+        objects: Objects,
+        rows: Tensor,
+        weight: Tensor,
+    ) -> Tensor:
+        image = _images(boxes.box)[rows]
+        box = boxes.box.flatten(0, 1)[rows]
+        label = boxes.label.flatten()[rows].clamp(0, self.classes - 1)
+        number = image * objects.label.shape[1] + boxes.object.flatten()[rows]
+        weight = weight * (objects.frame.flatten(0, 1)[number, 2] > 0)
+        loss = head.loss(head.logits(levels, image, box, label), box, objects, number)
+        return (loss * weight).sum() / mean_over_processes(weight.sum()).clamp(min=1)
+
+
+def _images(box: Tensor) -> Tensor:
+    """[B * S] the image of each of [B, S, 4] boxes."""
+    return torch.arange(len(box), device=box.device).repeat_interleave(box.shape[1])

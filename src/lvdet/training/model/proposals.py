@@ -1,0 +1,137 @@
+"""The region proposal network, for all images at once."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torchvision.models.detection.anchor_utils import AnchorGenerator
+from torchvision.models.detection.rpn import RPNHead
+
+from lvdet.training.data.batch import Batch, Objects
+from lvdet.training.loop.processes import mean_over_processes
+from lvdet.training.model.boxes import clip, decode, encode, is_box
+from lvdet.training.model.draws import uniform
+from lvdet.training.model.nms import survivors
+from lvdet.training.model.recipe import Recipe
+from lvdet.training.model.sampling import match, sample, taken
+
+_RATIOS = (0.5, 1.0, 2.0)
+#: Sizes of images whose anchors are kept.
+_KEPT = 32
+_WEIGHTS = (1.0, 1.0, 1.0, 1.0)
+
+
+class Proposals(NamedTuple):
+    """[B, R, 4] boxes of each image by falling score, and [B, R] which places are taken."""
+
+    box: Tensor
+    there: Tensor
+
+
+class ProposalNetwork(nn.Module):
+    """Objectness and boxes from anchors, and the best of them without doubles."""
+
+    def __init__(self, channels: int, sizes: tuple[int, ...], recipe: Recipe) -> None:
+        super().__init__()
+        self.recipe = recipe
+        self.head = RPNHead(channels, len(_RATIOS))
+        self._generator = AnchorGenerator(tuple((s,) for s in sizes), (_RATIOS,) * len(sizes))
+        self._anchors: dict[tuple[object, ...], list[Tensor]] = {}
+
+    def forward(self, pyramid: list[Tensor], batch: Batch) -> tuple[Proposals, dict[str, Tensor]]:
+        """Proposals, and the losses where the objects are known."""
+        scores, codes = self.head(pyramid)
+        scores = [_flat(level, 1).squeeze(2).float() for level in scores]
+        codes = [_flat(level, 4).float() for level in codes]
+        anchors = self._of(pyramid)
+        with torch.no_grad():
+            found = self._best(scores, codes, anchors, batch.size)
+        if batch.objects is None or not self.training:
+            return found, {}
+        losses = self._losses(scores, codes, anchors, batch.objects, batch.seed)
+        return found, losses
+
+    def _of(self, pyramid: list[Tensor]) -> list[Tensor]:
+        """The anchors of each level, [A, 4]: 4, 8, 16, … pixels apart."""
+        grids = [tuple(level.shape[-2:]) for level in pyramid]
+        key = (*grids, pyramid[0].device)
+        if key not in self._anchors:
+            if len(self._anchors) >= _KEPT:
+                self._anchors.clear()
+            strides = [[4 << number] * 2 for number in range(len(grids))]
+            self._generator.set_cell_anchors(torch.float32, pyramid[0].device)
+            self._anchors[key] = self._generator.grid_anchors(grids, strides)
+        return self._anchors[key]
+
+    def _best(
+        self, scores: list[Tensor], codes: list[Tensor], anchors: list[Tensor], size: Tensor
+    ) -> Proposals:
+        phase = 0 if self.training else 1
+        most = max(min(self.recipe.pre_nms[phase], level.shape[1]) for level in scores)
+        boxes, logits = [], []
+        for score, code, anchor in zip(scores, codes, anchors, strict=True):
+            best = score.topk(min(self.recipe.pre_nms[phase], score.shape[1]), dim=1)
+            box = decode(taken(code, best.indices), anchor[best.indices], _WEIGHTS)
+            spare = most - box.shape[1]
+            boxes.append(functional.pad(clip(box, size), (0, 0, 0, spare)))
+            logits.append(functional.pad(best.values, (0, spare), value=-torch.inf))
+        box, logit = torch.stack(boxes, dim=1), torch.stack(logits, dim=1)
+        there = is_box(box)
+        kept = survivors(box.flatten(0, 1), there.flatten(0, 1), self.recipe.proposal_nms)
+        logit = logit.masked_fill(~kept.view_as(there), -torch.inf).flatten(1)
+        best = logit.topk(min(self.recipe.post_nms[phase], logit.shape[1]), dim=1)
+        return Proposals(taken(box.flatten(1, 2), best.indices), best.values > -torch.inf)
+
+    def _losses(
+        self,
+        scores: list[Tensor],
+        codes: list[Tensor],
+        anchors: list[Tensor],
+        objects: Objects,
+        seed: Tensor,
+    ) -> dict[str, Tensor]:
+        recipe = self.recipe
+        score, code = torch.cat(scores, dim=1), torch.cat(codes, dim=1)
+        with torch.no_grad():
+            anchor = torch.cat(anchors)[None]
+            matched = match(
+                anchor,
+                objects.box,
+                objects.label >= 0,
+                foreground=recipe.anchor_foreground,
+                background=recipe.anchor_background,
+                best_of_object=True,
+            )
+            chosen = sample(
+                matched.kind,
+                uniform(seed, score.shape[1], 1),
+                recipe.anchors_sampled,
+                recipe.anchors_foreground_share,
+            )
+            target = taken(objects.box, taken(matched.object, chosen.place))
+            goal = encode(target, taken(anchor, chosen.place), _WEIGHTS)
+            count = mean_over_processes(chosen.taken.sum().float()).clamp(min=1)
+        objectness = functional.binary_cross_entropy_with_logits(
+            taken(score, chosen.place),
+            chosen.foreground.float(),
+            weight=chosen.taken.float(),
+            reduction="sum",
+        )
+        distance = box_distance(taken(code, chosen.place), goal, recipe.box_beta)
+        return {
+            "rpn_objectness": objectness / count,
+            "rpn_box": (distance * chosen.foreground).sum() / count,
+        }
+
+
+def box_distance(code: Tensor, goal: Tensor, beta: float) -> Tensor:
+    """[...] smooth L1 distance of [..., 4] codes; L1 where beta is 0."""
+    return functional.smooth_l1_loss(code.float(), goal, beta=beta, reduction="none").sum(-1)
+
+
+def _flat(level: Tensor, numbers: int) -> Tensor:
+    """[B, A, numbers] of a map, in the order of the anchors."""
+    return level.permute(0, 2, 3, 1).reshape(len(level), -1, numbers)

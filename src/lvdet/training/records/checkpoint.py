@@ -1,0 +1,213 @@
+"""Checkpoints: folders that appear under their names only once they are complete.
+
+RUN/checkpoints/step-000005000/model.safetensors      weights; config and classes as texts
+                               optimizer.safetensors  momenta
+                               state.json             the step, and what it was trained with
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+import lvdet
+from lvdet.errors import InputError, OutputError
+from lvdet.files.files import make_folder, write_text
+from lvdet.training.configuration.config import Config
+from lvdet.training.configuration.config_file import resolved
+from lvdet.training.records.safetensors_file import read_metadata, read_tensors, write_tensors
+from lvdet.training.records.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from lvdet.training.model.detector import Detector
+
+_MODEL, _OPTIMIZER, _STATE = "model.safetensors", "optimizer.safetensors", "state.json"
+_FILES = (_MODEL, _OPTIMIZER, _STATE)
+_NAME = re.compile(r"step-(\d{9,})")
+
+
+@dataclass(frozen=True)
+class Described:
+    """What a checkpoint says of itself.
+
+    fixed: names of the parameters that were not trained
+    """
+
+    config: Config
+    vocabulary: Vocabulary
+    step: int
+    fixed: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """A trained detector, ready to predict."""
+
+    detector: Detector
+    config: Config
+    vocabulary: Vocabulary
+    step: int
+
+    @property
+    def category_ids(self) -> NDArray[np.int64]:
+        """[K] ids of the classes in the annotations it was trained on."""
+        return self.vocabulary.ids
+
+    @property
+    def category_names(self) -> list[str]:
+        return self.vocabulary.names
+
+
+def checkpoints(run: Path) -> list[Path]:
+    """The complete checkpoints of a run's folder, the newest last."""
+    found = []
+    for path in (run / "checkpoints").glob("step-*"):
+        match = _NAME.fullmatch(path.name)
+        if match and all((path / name).is_file() for name in _FILES):
+            found.append((int(match[1]), path))
+    return [path for _, path in sorted(found)]
+
+
+def checkpoint_after(run: Path, step: int) -> Path:
+    """Where the checkpoint after a step is, or will be."""
+    return run / "checkpoints" / f"step-{step:09}"
+
+
+def save_checkpoint(
+    run: Path,
+    model: nn.Module,
+    momenta: Mapping[str, Tensor],
+    described: Described,
+    state: Mapping[str, Any],
+    keep: int,
+) -> Path:
+    """Writes a checkpoint, and removes older ones but the newest `keep`."""
+    folder = run / "checkpoints"
+    make_folder(folder)
+    target = checkpoint_after(run, described.step)
+    temporary = folder / f".{target.name}.part"
+    try:
+        for old in folder.glob(".step-*.part"):  # of a write that was killed
+            shutil.rmtree(old)
+        make_folder(temporary)
+        texts = {
+            "lvdet": lvdet.__version__,
+            "step": str(described.step),
+            "config": json.dumps(asdict(described.config)),
+            "fixed": json.dumps(described.fixed),
+            **described.vocabulary.to_texts(),
+        }
+        write_tensors(temporary / _MODEL, model.state_dict(), texts)
+        write_tensors(temporary / _OPTIMIZER, momenta, {"step": str(described.step)})
+        write_text(
+            json.dumps({"step": described.step, **state}, indent=2) + "\n", temporary / _STATE
+        )
+        if target.exists():
+            shutil.rmtree(target)
+        os.replace(temporary, target)
+        _sync(folder)
+        for old in checkpoints(run)[:-keep]:
+            shutil.rmtree(old)
+    except OSError as error:
+        raise OutputError(f"{target}: cannot be written: {error.strerror or error}") from None
+    finally:
+        with suppress(OSError):
+            shutil.rmtree(temporary, ignore_errors=True)
+    return target
+
+
+def _sync(folder: Path) -> None:
+    """Waits until the names in a folder are on disk."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def find_checkpoint(path: Path) -> Path:
+    """The model's file: of a run's folder that of its last checkpoint."""
+    if path.is_file():
+        return path
+    if (path / _MODEL).is_file():
+        return path / _MODEL
+    if not path.exists():
+        raise InputError(f"{path}: there is no such checkpoint")
+    found = checkpoints(path)
+    if not found:
+        raise InputError(
+            f"{path}: holds no checkpoint, expected a run's folder, one of its checkpoints or a "
+            f"{_MODEL}"
+        )
+    return found[-1] / _MODEL
+
+
+def describe(file: Path) -> Described:
+    """What a model's file says of itself."""
+    return _described(read_metadata(file), file)
+
+
+def _described(texts: dict[str, str], file: Path) -> Described:
+    vocabulary = Vocabulary.from_texts(texts, file)
+    try:
+        values, step = json.loads(texts["config"]), int(texts["step"])
+        fixed = tuple(map(str, json.loads(texts["fixed"])))
+    except (KeyError, TypeError, ValueError):
+        raise InputError(f"{file}: not a detector of lvdet: it does not say its config") from None
+    if not isinstance(values, dict):
+        raise InputError(f"{file}: not a detector of lvdet: its config is none")
+    return Described(resolved(values, (), f"{file} (config)", None), vocabulary, step, fixed)
+
+
+def load_model(path: Path, device: torch.device) -> LoadedModel:
+    """The detector of a checkpoint's folder, a model's file, or a run's folder, in eval mode."""
+    from lvdet.training.model.build import build_detector
+
+    file = find_checkpoint(path)
+    tensors, texts = read_tensors(file)
+    told = _described(texts, file)
+    detector = build_detector(told.config, told.vocabulary.frequencies, pretrained=False)
+    put_weights(detector, tensors, file)
+    detector.to(device).eval()
+    return LoadedModel(detector, told.config, told.vocabulary, told.step)
+
+
+def put_weights(model: nn.Module, tensors: Mapping[str, Tensor], where: object) -> None:
+    """Loads all weights of a model, or says in one line which do not fit."""
+    expected = model.state_dict()
+    for name, tensor in expected.items():
+        if name not in tensors:
+            raise InputError(f"{where}: has no {name}, which the detector of the config has")
+        if tensors[name].shape != tensor.shape:
+            raise InputError(
+                f"{where}: {name} has shape {list(tensors[name].shape)}, the detector of the "
+                f"config {list(tensor.shape)}"
+            )
+    for name in tensors:
+        if name not in expected:
+            raise InputError(f"{where}: has {name}, which the detector of the config has not")
+    model.load_state_dict(dict(tensors))
+
+
+def require_same_network(found: Config, wanted: Config, where: object) -> None:
+    """Refuses weights of another network, by the first key of [model] that differs."""
+    for key in ("kind", "backbone", "norm", "anchors", "masks"):
+        theirs, mine = (_network(config)[key] for config in (found, wanted))
+        if theirs != mine:
+            raise InputError(f"{where}: model.{key} is {theirs!r} there, and {mine!r} here")
+
+
+def _network(config: Config) -> dict[str, Any]:
+    return asdict(replace(config.model, norm=config.model.chosen_norm))

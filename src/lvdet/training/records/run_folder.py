@@ -1,0 +1,177 @@
+"""The folder of a run: begun anew, gone on with, or refused.
+
+config.toml     the whole config, with absolute paths
+log.jsonl       losses and evaluations
+checkpoints/    see `lvdet.training.records.checkpoint`
+predictions/    step-000005000.json of each of the last evaluations
+.lock           of the process that trains here
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from lvdet.errors import InputError, OutputError
+from lvdet.files.files import make_folder, write_text
+from lvdet.training.configuration.config import Config
+from lvdet.training.configuration.config_file import config_text, flat_values
+from lvdet.training.loop.schedule import resolved_schedule
+from lvdet.training.records.checkpoint import checkpoints, describe
+from lvdet.training.records.vocabulary import Vocabulary
+
+CONFIG, LOG, _LOCK = "config.toml", "log.jsonl", ".lock"
+_STEP = re.compile(r"step-(\d{9,})\.")
+
+_PREDICTIONS = "predictions"
+
+#: Keys that a run may be gone on with changed: the weights after a step do not depend on them.
+#: Of the data it is the counts that are compared: the files may have been moved. What a run began
+#: with is in its checkpoints.
+FREE = frozenset(
+    {
+        "data.train",
+        "data.train_images",
+        "data.val",
+        "data.val_images",
+        "model.weights",
+        "retrain.checkpoint",
+        "schedule.steps",
+        "run.workers",
+        "run.log_every",
+        "run.checkpoint_every",
+        "run.evaluate_every",
+        "run.keep",
+    }
+)
+
+
+def config_hash(config: Config) -> str:
+    """Of the keys that matter to the weights."""
+    values = {key: value for key, value in flat_values(config).items() if key not in FREE}
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Resumed:
+    """The checkpoint to go on from, and the config, with what the run began with."""
+
+    checkpoint: Path
+    config: Config
+
+
+def resumed(folder: Path, config: Config, vocabulary: Vocabulary) -> Resumed | None:
+    """How to go on with the run in a folder, if it is of the same config and data; None where
+    there is no checkpoint yet."""
+    found = checkpoints(folder)
+    if not found:
+        return None
+    told = describe(found[-1] / "model.safetensors")
+    config = replace(
+        config,
+        model=replace(config.model, weights=told.config.model.weights),
+        retrain=told.config.retrain,
+    )
+    theirs, mine = flat_values(told.config), flat_values(config)
+    for key, value in mine.items():
+        if key not in FREE and theirs[key] != value:
+            raise InputError(
+                f"{folder}: was begun with {key} {theirs[key]!r}, which is now {value!r}; go on as "
+                "it was begun, or begin another run with --out"
+            )
+    told.vocabulary.require_same_data(vocabulary, found[-1])
+    if told.step > config.schedule.steps:
+        raise InputError(
+            f"{folder}: has been trained for {told.step:,} steps, schedule.steps is "
+            f"{config.schedule.steps:,}"
+        )
+    was, now = (resolved_schedule(c).warmup_steps for c in (told.config, config))
+    if was != now and told.step < max(was, now):
+        raise InputError(
+            f"{folder}: is in its warm-up, which was to last {was:,} steps of "
+            f"{told.config.schedule.steps:,}, and would {now:,} of {config.schedule.steps:,}: "
+            "change schedule.steps after it"
+        )
+    return Resumed(found[-1], config)
+
+
+def require_new(folder: Path) -> None:
+    """Refuses a folder with something in it."""
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder}: is not a folder")
+    if folder.is_dir() and any(path.name != _LOCK for path in folder.iterdir()):
+        raise InputError(
+            f"{folder}: is not empty; --resume goes on with the run in it, --overwrite removes it"
+        )
+
+
+def require_own(folder: Path) -> None:
+    """Refuses a folder with files that are not a run's: beginning one would remove some of them."""
+    try:
+        require_new(folder)
+    except InputError:
+        if folder.is_dir() and ((folder / _LOCK).exists() or checkpoints(folder)):
+            return
+        raise InputError(
+            f"{folder}: holds files, but no run to go on with or to remove; name another folder "
+            "with --out"
+        ) from None
+
+
+def clear(folder: Path) -> None:
+    """Removes a run, and nothing else that is there."""
+    try:
+        for name in (CONFIG, LOG):
+            (folder / name).unlink(missing_ok=True)
+        if (folder / "checkpoints").exists():
+            shutil.rmtree(folder / "checkpoints")
+    except OSError as error:
+        raise OutputError(f"{folder}: cannot be removed: {error.strerror}") from None
+    remove_predictions(folder, 0)
+
+
+def remove_predictions(folder: Path, keep: int) -> None:
+    """Removes the predictions of a run's evaluations but the newest `keep`, with all that was
+    written beside them."""
+    found: dict[int, list[Path]] = {}
+    for path in (folder / _PREDICTIONS).glob("step-*"):
+        if match := _STEP.match(path.name):
+            found.setdefault(int(match[1]), []).append(path)
+    try:
+        for step in sorted(found, reverse=True)[keep:]:
+            for path in found[step]:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        if not keep and found and not any((folder / _PREDICTIONS).iterdir()):
+            (folder / _PREDICTIONS).rmdir()
+    except OSError as error:
+        raise OutputError(f"{folder / _PREDICTIONS}: cannot be removed: {error}") from None
+
+
+def write_config(folder: Path, config: Config) -> None:
+    """The resolved config, which reads back as it is."""
+    write_text(config_text(config), folder / CONFIG)
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """No other run writes here meanwhile."""
+    make_folder(folder)
+    try:
+        file = open(folder / _LOCK, "ab")  # noqa: SIM115
+    except OSError as error:
+        raise OutputError(f"{folder}: cannot be written: {error.strerror}") from None
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(f"{folder}: another process is training here") from None
+        except OSError:
+            pass  # a file system without locks
+        yield

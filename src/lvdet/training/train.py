@@ -1,0 +1,137 @@
+"""Training: from a config to the last checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+
+import torch
+
+from lvdet.errors import InputError
+from lvdet.files.files import Progress, Watch, watched
+from lvdet.training.configuration.config import Config
+from lvdet.training.loop.initial_weights import begin_model
+from lvdet.training.loop.loop import Evaluate, Training
+from lvdet.training.loop.optimizer import build_optimizer, load_momenta
+from lvdet.training.loop.processes import Process, joined, parallel
+from lvdet.training.loop.schedule import require_full_rate, resolved_schedule
+from lvdet.training.loop.step import step_seed
+from lvdet.training.loop.stopping import stopping
+from lvdet.training.records.checkpoint import checkpoint_after
+from lvdet.training.records.live_line import LiveLine
+from lvdet.training.records.log import Log
+from lvdet.training.records.run_folder import (
+    LOG,
+    clear,
+    locked,
+    require_new,
+    require_own,
+    resumed,
+    write_config,
+)
+from lvdet.training.records.safetensors_file import read_tensors
+from lvdet.training.records.vocabulary import Vocabulary
+
+#: Takes the config, the classes of the training set and what watches a file being read; raises
+#: where the validation data cannot be evaluated on.
+Check = Callable[[Config, Vocabulary, Progress | None], None]
+
+
+def train(
+    config: Config,
+    folder: Path,
+    *,
+    device: str | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    evaluate: Evaluate | None = None,
+    check: Check | None = None,
+    line: LiveLine | None = None,
+    watch: Watch | None = None,
+) -> Path:
+    """Trains a detector, and gives the folder of the last checkpoint.
+
+    device:    "cuda" or "cpu"; None: a GPU where there is one
+    resume:    go on from the last checkpoint in the folder, if there is one
+    overwrite: remove the run that is in the folder
+    evaluate:  called where the config has validation data, at every `run.evaluate_every` steps
+               and at the end
+    check:     looks at the validation data before the first step
+    line, watch: show how it goes, and how the annotations are read
+
+    Under torchrun, the processes share each batch. Everything random depends on the seed and the
+    step: a run that was killed and resumed has the weights of one that was not.
+    """
+    from lvdet.training.data.loader import Loader
+    from lvdet.training.data.training_annotations import read_dataset
+
+    require_full_rate(resolved_schedule(config))
+    with joined(device) as process, stopping() as stop:
+        if config.schedule.batch % process.world:
+            raise InputError(
+                f"schedule.batch is {config.schedule.batch}, which {process.world} processes "
+                "cannot share equally"
+            )
+        if process.first:
+            (require_own if resume or overwrite else require_new)(folder)
+        annotations = Path(config.data.train)
+        with watched(watch if process.first else None, f"reading {annotations.name}") as progress:
+            dataset = read_dataset(annotations, Path(config.data.train_images), progress=progress)
+        vocabulary = Vocabulary.of(dataset)
+        if process.first and check is not None and config.data.val:
+            with watched(watch, f"reading {Path(config.data.val).name}") as progress:
+                check(config, vocabulary, progress)
+        with locked(folder) if process.first else nullcontext():
+            going_on = resumed(folder, config, vocabulary) if resume else None
+            checkpoint = None
+            if going_on is not None:
+                checkpoint, config = going_on.checkpoint, going_on.config
+            torch.manual_seed(step_seed(config.run.seed, -1))
+            begun = begin_model(config, vocabulary, checkpoint, process)
+            optimizer = build_optimizer(begun.detector, config.schedule)
+            if checkpoint is not None:
+                file = checkpoint / "optimizer.safetensors"
+                load_momenta(begun.detector, optimizer, read_tensors(file)[0], file)
+            _require_one_step(process, begun.step, folder)  # all have read what may be removed now
+            log = None
+            if process.first:
+                if checkpoint is None:
+                    clear(folder)
+                write_config(folder, config)
+                log = Log(folder / LOG, begun.step)
+            run = Training(
+                config=config,
+                folder=folder,
+                process=process,
+                detector=begun.detector,
+                model=parallel(begun.detector, process),
+                optimizer=optimizer,
+                vocabulary=vocabulary,
+                step=begun.step,
+                evaluate=evaluate if config.data.val else None,
+                log=log,
+                line=line if process.first else None,
+                stop=stop,
+            )
+            loader = Loader(
+                dataset,
+                config,
+                start_step=begun.step,
+                steps=config.schedule.steps,
+                rank=process.rank,
+                world=process.world,
+            )
+            run.run_steps(loader)
+    return checkpoint_after(folder, config.schedule.steps)
+
+
+def _require_one_step(process: Process, step: int, folder: Path) -> None:
+    """Refuses processes that would go on from different steps."""
+    last, first = process.largest(step), -process.largest(-step)
+    if first != last:
+        raise InputError(
+            f"{folder}: process {process.rank} would go on from step {step:,}, others from "
+            f"{last if step == first else first:,}: all have to see the same folder, with --out "
+            "on a disk that they share"
+        )

@@ -1,0 +1,41 @@
+"""What an inference loop gives, as NumPy's, or refused in one line."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lvdet.errors import InputError
+from lvdet.writers.tensors import to_numpy
+
+
+def floats(values: Any, name: str, source: str) -> NDArray[np.float64]:
+    """Numbers of any framework."""
+    try:
+        return np.asarray(to_numpy(values), dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{source}: {name} are not numbers: {error}") from None
+
+
+def sizes(corners: Any, source: str) -> NDArray[np.float64]:
+    """[n, 4] x, y, w, h of [n, 4] corners."""
+    box = floats(corners, "boxes", source)
+    if box.size == 0:
+        return box.reshape(0, 4)
+    if box.ndim != 2 or box.shape[1] != 4:
+        raise InputError(f"{source}: boxes have shape {box.shape}, expected (n, 4)")
+    return np.concatenate([box[:, :2], box[:, 2:] - box[:, :2]], axis=1)
+
+
+def whole_number(value: Any, refusal: str) -> int:
+    """A whole number of 64 bits."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise InputError(refusal) from None
+    if isinstance(value, bool) or not -(2**63) <= number < 2**63:
+        raise InputError(refusal)
+    return number

@@ -1,0 +1,750 @@
+"""Calibrators as files: what is saved is what is loaded, and all else is refused in a line."""
+
+from __future__ import annotations
+
+import copy
+import gzip
+import json
+import math
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import lvdet
+from calibration.valid_file import (
+    SCORES,
+    VALID,
+    changed,
+    every_score_of,
+    places,
+    saved,
+    without,
+)
+from lvdet.calibration.fitting import GROUPINGS, METHODS, MISSING
+
+Json = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def pair() -> tuple[lvdet.GroundTruth, lvdet.Detections]:
+    return lvdet.simulate(images=30, classes=14, dets_per_image=60, bias=1.0, seed=3)
+
+
+def refused(path: Path, *says: str) -> str:
+    """Loading it is refused in one line that names the file and has the words."""
+    with pytest.raises(lvdet.InputError) as caught:
+        lvdet.Calibrator.load(path)
+    text = str(caught.value)
+    assert text.startswith(f"{path}: "), text
+    assert "\n" not in text
+    assert len(text) < 400 + len(str(path)), text
+    for words in says:
+        assert words in text, text
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
+    return text
+
+
+# Saved and loaded
+
+RECIPES: list[tuple[str, Json]] = [
+    *((method, {}) for method in METHODS),
+    *(("platt", {"grouping": grouping}) for grouping in GROUPINGS),
+    *(("isotonic", {"missing": missing}) for missing in MISSING),
+    ("histogram", {"grouping": "frequency", "missing": "frequency"}),
+]
+
+
+@pytest.mark.parametrize(("method", "options"), RECIPES)
+def test_what_is_saved_is_what_is_loaded(
+    method: str,
+    options: Json,
+    pair: tuple[lvdet.GroundTruth, lvdet.Detections],
+    tmp_path: Path,
+) -> None:
+    gt, dt = pair
+    fitted = lvdet.Calibrator(method, **options).fit(gt, dt)
+    fitted.save(tmp_path / "cal.json")
+    loaded = lvdet.Calibrator.load(tmp_path / "cal.json")
+    for table in (dt, every_score_of(gt.categories)):
+        new = fitted.transform(table).score
+        assert loaded.transform(table).score.tobytes() == new.tobytes()
+    assert loaded.recipe == fitted.recipe
+    assert loaded.record.origin == fitted.record.origin
+    assert loaded.summary() == fitted.summary()
+    assert repr(loaded) == repr(fitted)
+    assert loaded.categories.ids.tolist() == gt.categories.ids.tolist()
+    assert loaded.categories.names == gt.categories.names
+    assert loaded.categories.frequency.tolist() == gt.categories.frequency.tolist()
+    loaded.save(str(tmp_path / "again.json"))
+    assert (tmp_path / "again.json").read_bytes() == (tmp_path / "cal.json").read_bytes()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_file_is_plain_json(
+    method: str, pair: tuple[lvdet.GroundTruth, lvdet.Detections], tmp_path: Path
+) -> None:
+    gt, dt = pair
+    lvdet.Calibrator(method).fit(gt, dt, iou="bbox", iou_threshold=0.5, dets_per_class=100).save(
+        tmp_path / "cal.json"
+    )
+
+    def no_constant(name: str) -> float:
+        raise AssertionError(f"{name} is no JSON")
+
+    text = (tmp_path / "cal.json").read_text(encoding="ascii")
+    content = json.loads(text, parse_constant=no_constant)
+    assert list(content) == list(VALID)
+    assert content["lvdet_calibrator"] == 1
+    assert content["method"] == method
+    assert content["grouping"] == "class"
+    own = {"hierarchical": "", "identity": "keep"}
+    assert content["missing"] == own.get(method, "zero")
+    assert content["fitted_on"] == {
+        "ground_truth": gt.source,
+        "detections": dt.source,
+        "iou": "bbox",
+        "iou_threshold": 0.5,
+        "dets_per_class": 100,
+    }
+    assert content["classes"].keys() == VALID["classes"].keys()
+    assert content["classes"]["id"] == gt.categories.ids.tolist()
+    assert {len(column) for column in content["classes"].values()} == {len(gt.categories)}
+    keys = {map_["shape"]: set(map_) for map_ in VALID["maps"]}
+    for item in content["maps"]:
+        assert set(item) == keys[item["shape"]]
+
+
+def test_counts_in_the_file(
+    pair: tuple[lvdet.GroundTruth, lvdet.Detections], tmp_path: Path
+) -> None:
+    """Those of the labels it was fitted on."""
+    from calibration.made_samples import read_samples
+
+    samples = read_samples(*pair)
+    lvdet.Calibrator("platt").fit(*pair).save(tmp_path / "cal.json")
+    classes = json.loads((tmp_path / "cal.json").read_text())["classes"]
+    for row in range(len(samples.categories)):
+        labels = samples.right[samples.rows(row)].tolist()
+        assert classes["detections"][row] == len(labels)
+        assert classes["right"][row] == sum(labels)
+    assert min(classes["right"]) == 0, "a class without a right one is among them"
+
+
+def test_the_file_by_hand(tmp_path: Path) -> None:
+    """A file that lvdet has not written, its maps worked out here."""
+    loaded = lvdet.Calibrator.load(saved(tmp_path / "cal.json", VALID))
+    table = every_score_of(loaded.categories)
+    new = loaded.transform(table).score.reshape(3, len(SCORES))
+    a, b, c = 1.5, 0.25, -0.5
+    for score, odds, step, line in zip(SCORES.tolist(), *new.tolist(), strict=True):
+        if 0 < score < 1:
+            expected = 1 / (1 + math.exp(-(a * math.log(score) - b * math.log(1 - score) + c)))
+            assert odds == pytest.approx(max(expected, 2**-40), rel=1e-6)
+        assert step == pytest.approx(
+            0.125 if score < 0.25 else 2**-40 if score < 0.5 else 1.0, rel=1e-6
+        )
+        expected = 0.2 if score <= 0.5 else 0.7 if score >= 0.9 else 0.2 + (score - 0.5) * 1.25
+        assert line == pytest.approx(expected, rel=1e-6)
+    assert loaded.summary() == (
+        "beta by class, from 12 detections (9 right) of 3 classes; 1 class without a right one: "
+        "scores of 0"
+    )
+    assert repr(loaded) == "<Calibrator beta by class, 3 classes>"
+
+
+def test_names_that_are_no_ascii(tmp_path: Path) -> None:
+    content = changed(("classes", "name"), ["猫", 'a"b\\', "\ud800"])
+    loaded = lvdet.Calibrator.load(saved(tmp_path / "cal.json", content))
+    loaded.save(tmp_path / "again.json")
+    again = lvdet.Calibrator.load(tmp_path / "again.json")
+    assert again.categories.names == ("猫", 'a"b\\', "\ud800")
+
+
+def test_numbers_of_numpy_can_be_saved(
+    pair: tuple[lvdet.GroundTruth, lvdet.Detections], tmp_path: Path
+) -> None:
+    """A threshold that comes out of an array."""
+    fitted = lvdet.Calibrator("platt").fit(*pair, iou_threshold=np.float32(0.5))
+    fitted.save(tmp_path / "cal.json")
+    content = json.loads((tmp_path / "cal.json").read_text())
+    assert content["fitted_on"]["iou_threshold"] == 0.5
+
+
+# Written whole or not at all
+
+
+def test_a_target_that_cannot_be_written(
+    pair: tuple[lvdet.GroundTruth, lvdet.Detections], tmp_path: Path
+) -> None:
+    fitted = lvdet.Calibrator("platt").fit(*pair)
+    with pytest.raises(lvdet.OutputError, match="cannot be written"):
+        fitted.save(tmp_path / "nowhere" / "cal.json")
+    (tmp_path / "folder.json").mkdir()
+    with pytest.raises(lvdet.OutputError, match="cannot be written"):
+        fitted.save(tmp_path / "folder.json")
+    with pytest.raises(lvdet.OutputError, match="No space left"):
+        fitted.save("/dev/full")
+    assert [path.name for path in tmp_path.iterdir()] == ["folder.json"]
+    assert list((tmp_path / "folder.json").iterdir()) == []
+
+
+SAVE_ON_A_FULL_DISK = """
+import resource, signal, sys
+import lvdet
+calibrator = lvdet.Calibrator.load(sys.argv[1])
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+try:
+    calibrator.save(sys.argv[2])
+except lvdet.OutputError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_a_full_disk_leaves_what_was_there(there: bool, tmp_path: Path) -> None:
+    """A real limit on the size of files."""
+    source, out = saved(tmp_path / "cal.json", VALID), tmp_path / "out"
+    out.mkdir()
+    if there:
+        saved(out / "cal.json", "as it was")
+    done = subprocess.run(
+        [sys.executable, "-c", SAVE_ON_A_FULL_DISK, source, out / "cal.json"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr == ""
+    assert done.stdout.startswith(f"{out / 'cal.json'}: cannot be written: "), done.stdout
+    assert [path.name for path in out.iterdir()] == ["cal.json"] * there
+    assert not there or (out / "cal.json").read_text() == "as it was"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_read_only_folder(tmp_path: Path) -> None:
+    calibrator = lvdet.Calibrator.load(saved(tmp_path / "cal.json", VALID))
+    folder = tmp_path / "closed"
+    folder.mkdir(mode=0o500)
+    with pytest.raises(lvdet.OutputError, match="cannot be written: Permission denied"):
+        calibrator.save(folder / "cal.json")
+    assert list(folder.iterdir()) == []
+
+
+def test_nothing_is_written_before_a_fit(tmp_path: Path) -> None:
+    with pytest.raises(lvdet.InputError, match="has not been fitted"):
+        lvdet.Calibrator("beta").save(tmp_path / "cal.json")
+    assert list(tmp_path.iterdir()) == []
+
+
+# Files that are no calibrators at all
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    refused(tmp_path / "cal.json", "No such file")
+
+
+def test_a_folder(tmp_path: Path) -> None:
+    refused(tmp_path, "Is a directory")
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"", "it is no JSON"),
+        (b"\n", "it is no JSON"),
+        (b"calibrator\n", "it is no JSON"),
+        (b"\x00\xff\xfe\x80" * 50, "it is no JSON"),
+        (gzip.compress(json.dumps(VALID).encode(), mtime=0), "it is no JSON"),
+        (json.dumps(VALID).encode() * 2, "it is no JSON"),
+        (json.dumps(VALID).replace('"', "'").encode(), "it is no JSON"),
+        (json.dumps(VALID).encode("latin-1").replace(b"cat", b"c\xe4t"), "it is no JSON"),
+        (b"[]", "it has no 'lvdet_calibrator'"),
+        (b'["lvdet_calibrator"]', "it has no 'lvdet_calibrator'"),
+        (json.dumps([VALID]).encode(), "it has no 'lvdet_calibrator'"),
+        (b'"lvdet_calibrator"', "it has no 'lvdet_calibrator'"),
+        (b"1", "it has no 'lvdet_calibrator'"),
+        (b"null", "it has no 'lvdet_calibrator'"),
+        (b"{}", "it has no 'lvdet_calibrator'"),
+        (
+            b'{"images": [], "categories": [], "annotations": []}',
+            "it has no 'lvdet_calibrator'",
+        ),
+        (b'[{"image_id": 1, "category_id": 3, "score": 0.5}]', "it has no 'lvdet_calibrator'"),
+        (b"[" * 100_000, "it is nested too deeply"),
+        (b"[" * 100_000 + b"]" * 100_000, "it is nested too deeply"),
+        (b'{"lvdet_calibrator":' * 100_000, "it is nested too deeply"),
+    ],
+    ids=lambda value: value[:12] if isinstance(value, bytes) else None,
+)
+def test_what_is_no_calibrator(content: bytes, says: str, tmp_path: Path) -> None:
+    refused(saved(tmp_path / "cal.json", content), f"not a calibrator that can be used: {says}")
+
+
+def test_deep_nesting_inside_a_file(tmp_path: Path) -> None:
+    text = json.dumps(VALID).replace('"maps": [', '"maps": [' + "[" * 100_000)
+    refused(saved(tmp_path / "cal.json", text), "it is nested too deeply")
+
+
+def test_cut_off_at_every_byte(tmp_path: Path) -> None:
+    text = json.dumps(VALID).encode()
+    for length in range(len(text)):
+        refused(saved(tmp_path / "cal.json", text[:length]), "it is no JSON")
+    lvdet.Calibrator.load(saved(tmp_path / "cal.json", text))
+
+
+class Harmful:
+    """What a pickle would run."""
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[str]]:
+        return os.mkdir, (os.environ["HARMFUL_FOLDER"],)
+
+
+def test_a_pickle_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HARMFUL_FOLDER", str(tmp_path / "harm"))
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        data = pickle.dumps(Harmful(), protocol)
+        refused(saved(tmp_path / "cal.json", data), "it is no JSON")
+        assert not (tmp_path / "harm").exists()
+    pickle.loads(data)
+    assert (tmp_path / "harm").exists(), "the pickle does what it is feared for"
+
+
+# Another version
+
+
+@pytest.mark.parametrize("version", [0, 2, -1, 1.5, "1", "", True, False, None, [1], {"1": 1}])
+def test_another_version(version: Any, tmp_path: Path) -> None:
+    path = saved(tmp_path / "cal.json", changed(("lvdet_calibrator",), version))
+    refused(path, f"it is of version {version!r}, this is lvdet for version 1")
+
+
+def test_a_version_as_long_as_a_book(tmp_path: Path) -> None:
+    refused(saved(tmp_path / "cal.json", changed(("lvdet_calibrator",), "x" * 10**6)), "version")
+
+
+def test_another_version_needs_nothing_else(tmp_path: Path) -> None:
+    refused(saved(tmp_path / "cal.json", {"lvdet_calibrator": 2, "other": 1}), "version 2")
+
+
+# Recipes
+
+
+@pytest.mark.parametrize("key", ["method", "grouping", "missing"])
+@pytest.mark.parametrize("value", ["", "Beta", "classes", "none", "beta\nplatt", "é"])
+def test_an_unknown_recipe(key: str, value: str, tmp_path: Path) -> None:
+    text = refused(saved(tmp_path / "cal.json", changed((key,), value)))
+    if value or key != "missing":
+        assert f"{key} is {value!r}, expected one of" in text
+    else:
+        assert "do not fit" in text
+
+
+@pytest.mark.parametrize("key", ["method", "grouping", "missing"])
+def test_a_recipe_as_long_as_a_book(key: str, tmp_path: Path) -> None:
+    refused(saved(tmp_path / "cal.json", changed((key,), "x" * 10**6)), f"{key} is 'xxx")
+
+
+@pytest.mark.parametrize(
+    ("method", "grouping", "missing"),
+    [
+        ("hierarchical", "class", "zero"),
+        ("hierarchical", "frequency", ""),
+        ("hierarchical", "all", "keep"),
+        ("beta", "class", ""),
+        ("identity", "all", ""),
+    ],
+)
+def test_recipes_that_do_not_fit(method: str, grouping: str, missing: str, tmp_path: Path) -> None:
+    content = VALID | {"method": method, "grouping": grouping, "missing": missing}
+    refused(
+        saved(tmp_path / "cal.json", content),
+        "hierarchical calibration" if method == "hierarchical" else "do not fit",
+    )
+
+
+# Keys and types
+
+KEYS = [path for path in places() if isinstance(path[-1], str)]
+
+
+@pytest.mark.parametrize("path", KEYS, ids=str)
+def test_a_missing_key(path: tuple[str | int, ...], tmp_path: Path) -> None:
+    says = "'shape'" if path[-1] == "shape" else f"'{path[-1]}'"
+    refused(saved(tmp_path / "cal.json", without(path)), says)
+
+
+OTHER_TYPES: list[Any] = [None, True, 7, -1.5, "text", "", [], {}, [[]], [None], {"a": 1}]
+
+
+@pytest.mark.parametrize("path", places(), ids=str)
+def test_other_types(path: tuple[str | int, ...], tmp_path: Path) -> None:
+    """Whatever is not of the type that was there is refused, by the name of its key."""
+    there: Any = VALID
+    for key in path:
+        there = there[key]
+    number = isinstance(there, int | float)
+    for value in OTHER_TYPES:
+        if isinstance(value, bool) or not number:
+            same = type(value) is type(there)
+        else:
+            same = isinstance(value, int if isinstance(there, int) else int | float)
+        if same:
+            continue
+        path_ = saved(tmp_path / "cal.json", changed(path, value))
+        key = next(key for key in reversed(path) if isinstance(key, str))
+        text = refused(path_)
+        if key == "lvdet_calibrator":
+            assert "version" in text
+        elif path[:1] == ("maps",) and len(path) == 2:
+            assert f"map {path[1]}: it has no 'shape'" in text
+        else:
+            assert f"'{key}'" in text, (value, text)
+
+
+def test_more_keys_than_there_are_do_no_harm(tmp_path: Path) -> None:
+    path = saved(tmp_path / "cal.json", VALID | {"note": {"by": "hand"}})
+    assert len(lvdet.Calibrator.load(path).categories) == 3
+
+
+# Classes
+
+
+@pytest.mark.parametrize("key", ["name", "frequency", "detections", "right", "map"])
+@pytest.mark.parametrize("count", [0, 2, 4])
+def test_columns_of_unequal_length(key: str, count: int, tmp_path: Path) -> None:
+    column = (VALID["classes"][key] * 2)[:count]
+    refused(
+        saved(tmp_path / "cal.json", changed(("classes", key), column)),
+        f"'{key}' has {count} entries, expected 3",
+    )
+
+
+def test_fewer_ids_than_names(tmp_path: Path) -> None:
+    refused(
+        saved(tmp_path / "cal.json", changed(("classes", "id"), [3, 4])),
+        "'name' has 3 entries, expected 2",
+    )
+
+
+@pytest.mark.parametrize("ids", [[3, 3, 9], [4, 3, 9], [3, 9, 9], [9, 4, 3]])
+def test_ids_that_do_not_rise(ids: list[int], tmp_path: Path) -> None:
+    refused(saved(tmp_path / "cal.json", changed(("classes", "id"), ids)), "ids are not rising")
+
+
+@pytest.mark.parametrize("value", [2**63, -(2**63) - 1, 2**64, 10**400])
+@pytest.mark.parametrize("key", ["id", "detections", "right", "map"])
+def test_whole_numbers_beyond_64_bits(key: str, value: int, tmp_path: Path) -> None:
+    refused(
+        saved(tmp_path / "cal.json", changed(("classes", key, 2), value)),
+        f"'{key}' has something else than whole numbers of 64 bits",
+    )
+
+
+def test_the_highest_and_the_lowest_id(tmp_path: Path) -> None:
+    ids = [-(2**63), 0, 2**63 - 1]
+    loaded = lvdet.Calibrator.load(saved(tmp_path / "cal.json", changed(("classes", "id"), ids)))
+    assert loaded.categories.ids.tolist() == ids
+    assert len(loaded.transform(every_score_of(loaded.categories))) == 3 * len(SCORES)
+
+
+@pytest.mark.parametrize("place", [-1, 3, 10**6, 2**62, -(2**63)])
+def test_a_map_that_is_not_there(place: int, tmp_path: Path) -> None:
+    refused(
+        saved(tmp_path / "cal.json", changed(("classes", "map", 1), place)),
+        "a class has a map beyond the 3 there are",
+    )
+
+
+def test_classes_without_any_map(tmp_path: Path) -> None:
+    refused(saved(tmp_path / "cal.json", changed(("maps",), [])), "beyond the 0 there are")
+
+
+@pytest.mark.parametrize("value", ["x", "R", "rare", "rc"])
+def test_an_unknown_frequency(value: str, tmp_path: Path) -> None:
+    refused(
+        saved(tmp_path / "cal.json", changed(("classes", "frequency", 0), value)),
+        "a frequency is none of r, c and f",
+    )
+
+
+def test_a_frequency_that_is_not_known(tmp_path: Path) -> None:
+    path = saved(tmp_path / "cal.json", changed(("classes", "frequency"), ["", "", ""]))
+    assert lvdet.Calibrator.load(path).categories.groups() == {}
+
+
+@pytest.mark.parametrize(("key", "value"), [("detections", -1), ("right", -1), ("right", 1)])
+def test_counts_that_cannot_be(key: str, value: int, tmp_path: Path) -> None:
+    """The second class has no detection and none that is right."""
+    refused(
+        saved(tmp_path / "cal.json", changed(("classes", key, 1), value)),
+        "'right' are no counts of some of the 'detections'",
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "says"),
+    [
+        ("iou", "masks", "iou is 'masks'"),
+        ("iou_threshold", 0, "an IoU threshold of 0"),
+        ("iou_threshold", 1.5, "an IoU threshold of 1.5"),
+        ("iou_threshold", -0.5, "an IoU threshold of -0.5"),
+        ("dets_per_class", -1, "a budget of -1 detections"),
+    ],
+)
+def test_an_origin_that_cannot_be(key: str, value: Any, says: str, tmp_path: Path) -> None:
+    refused(saved(tmp_path / "cal.json", changed(("fitted_on", key), value)), says)
+
+
+def test_no_class_at_all(tmp_path: Path) -> None:
+    """Nothing to calibrate, and nothing it can be asked for."""
+    classes: Json = {key: [] for key in VALID["classes"]}
+    path = saved(tmp_path / "cal.json", VALID | {"classes": classes, "maps": []})
+    loaded = lvdet.Calibrator.load(path)
+    assert len(loaded.categories) == 0
+    with pytest.raises(lvdet.InputError, match="category_id 3"):
+        loaded.transform(lvdet.Detections.from_arrays([1], [3], [0.5], [[0, 0, 1, 1]]))
+
+
+# Maps
+
+
+@pytest.mark.parametrize(
+    ("place", "item", "says"),
+    [
+        (0, {"shape": "spline"}, "shape 'spline' is unknown"),
+        (0, {"shape": ""}, "shape '' is unknown"),
+        (0, {"shape": "x" * 10**6}, "is unknown"),
+        (0, {"shape": ["steps"]}, "it has no 'shape'"),
+        (0, VALID["maps"][0] | {"a": -1e-300}, "a or b is below 0"),
+        (0, VALID["maps"][0] | {"b": -2}, "a or b is below 0"),
+        (0, VALID["maps"][0] | {"a": 10**400}, "'a' has numbers too large"),
+        (0, VALID["maps"][0] | {"c": [0.5]}, "'c' has something else than numbers"),
+        (1, VALID["maps"][1] | {"edges": [0.5, 0.5]}, "'edges' do not rise from 0 to 1"),
+        (1, VALID["maps"][1] | {"edges": [0.5, 0.25]}, "'edges' do not rise from 0 to 1"),
+        (1, VALID["maps"][1] | {"edges": [-0.1, 0.25]}, "'edges' do not rise from 0 to 1"),
+        (1, VALID["maps"][1] | {"edges": [0.5, 1.1]}, "'edges' do not rise from 0 to 1"),
+        (1, VALID["maps"][1] | {"edges": [0.5]}, "'values' has 3 entries, expected 2"),
+        (1, VALID["maps"][1] | {"edges": []}, "'values' has 3 entries, expected 1"),
+        (1, VALID["maps"][1] | {"values": []}, "'values' has 0 entries, expected 3"),
+        (1, VALID["maps"][1] | {"values": [0, 0.5, 1.0001]}, "'values' leave 0 to 1"),
+        (1, VALID["maps"][1] | {"values": [-1e-9, 0.5, 1]}, "'values' leave 0 to 1"),
+        (1, VALID["maps"][1] | {"values": [10**400, 0, 1]}, "'values' has numbers too large"),
+        (2, VALID["maps"][2] | {"scores": [0.1, 0.1, 0.9]}, "'scores' do not rise from 0 to 1"),
+        (2, VALID["maps"][2] | {"scores": [0.1, 0.9, 0.5]}, "'scores' do not rise from 0 to 1"),
+        (2, VALID["maps"][2] | {"scores": [0.1, 0.5, 2]}, "'scores' do not rise from 0 to 1"),
+        (2, VALID["maps"][2] | {"scores": [0.1, 0.5]}, "'values' has 3 entries, expected 2"),
+        (2, VALID["maps"][2] | {"values": [0.1, 0.5, 1.5]}, "'values' leave 0 to 1"),
+        (2, {"shape": "lines", "scores": [], "values": []}, "'scores' is empty"),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_maps_that_make_no_sense(place: int, item: Json, says: str, tmp_path: Path) -> None:
+    path = saved(tmp_path / "cal.json", changed(("maps", place), item))
+    refused(path, f"map {place}: ", says)
+
+
+@pytest.mark.parametrize("constant", ["NaN", "Infinity", "-Infinity"])
+@pytest.mark.parametrize("key", ["1.5", "0.25", "-0.5", "0.125", "0.1", "0.75", "10000", "3"])
+def test_numbers_that_json_does_not_have(key: str, constant: str, tmp_path: Path) -> None:
+    text = json.dumps(VALID).replace(f" {key}", f" {constant}", 1)
+    assert constant in text or f"[{key}" in text
+    text = text if constant in text else text.replace(f"[{key}", f"[{constant}", 1)
+    refused(saved(tmp_path / "cal.json", text), f"it has {constant} for a number")
+
+
+@pytest.mark.parametrize("number", ["1e999", "-1e999", "1" + "0" * 399, "-1" + "0" * 399])
+@pytest.mark.parametrize(
+    "path", [path for path in places() if path[-1] in ("a", "b", "c", "iou_threshold")]
+)
+def test_numbers_beyond_all_floats(
+    path: tuple[str | int, ...], number: str, tmp_path: Path
+) -> None:
+    text = json.dumps(changed(path, "HERE")).replace('"HERE"', number)
+    refused(saved(tmp_path / "cal.json", text), f"'{path[-1]}' has numbers too large")
+
+
+@pytest.mark.parametrize("path", [("maps", 1, "values", 0), ("classes", "id", 0), ("note",)])
+def test_numbers_of_5000_digits(path: tuple[str | int, ...], tmp_path: Path) -> None:
+    """More than Python reads; the line does not advise to change Python."""
+    text = json.dumps(changed(path, "HERE")).replace('"HERE"', "7" * 5000)
+    found = refused(saved(tmp_path / "cal.json", text), "a number of thousands of digits")
+    assert "set_int_max_str_digits" not in found
+
+
+def test_numbers_that_are_absurd_but_finite(tmp_path: Path) -> None:
+    """No warning, and chances all the same."""
+    for item in (
+        {"shape": "log-odds", "a": 1.7e308, "b": 0, "c": 0},
+        {"shape": "log-odds", "a": 0, "b": 1.7e308, "c": -1.7e308},
+        {"shape": "log-odds", "a": 1.7e308, "b": 1.7e308, "c": 1.7e308},
+        {"shape": "log-odds", "a": 1.7e308, "b": 1.7e308, "c": -1.7e308},
+        {"shape": "lines", "scores": [0, 5e-324, 1e-310, 1], "values": [0, 1, 0, 1]},
+        {"shape": "steps", "edges": [5e-324], "values": [1, 0]},
+    ):
+        path = saved(tmp_path / "cal.json", changed(("maps", 0), item))
+        chances_of(lvdet.Calibrator.load(path))
+
+
+# One place changed at random
+
+
+def chances_of(calibrator: lvdet.Calibrator) -> None:
+    """Every class and score has a chance."""
+    ids = calibrator.categories.ids.tolist()
+    for score in (SCORES, np.array([5e-324, 5e-311, 1e-308, 2.0**-149])):
+        if not ids:
+            return
+        count = len(score) * len(ids)
+        table = lvdet.Detections.from_arrays(
+            np.ones(count, dtype=np.int64),
+            np.repeat(ids, len(score)),
+            np.tile(score, len(ids)),
+            np.tile([0.0, 0.0, 1.0, 1.0], (count, 1)),
+        )
+        new = calibrator.transform(table).score
+        assert np.isfinite(new).all()
+        assert ((new >= 0) & (new <= 1)).all(), new
+
+
+def chances_or_refused(path: Path) -> None:
+    """A calibrator that gives chances, or an error in a line; nothing else."""
+    try:
+        loaded = lvdet.Calibrator.load(path)
+    except lvdet.InputError:
+        refused(path)
+    else:
+        chances_of(loaded)
+
+
+SIMPLE: st.SearchStrategy[Any] = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.integers(-3, 5),
+    st.sampled_from([2**63, -(2**63), 10**400, 1e-310, 5e-324, 1.7e308, -0.0, 0.0, 1.0]),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.floats(0, 1),
+    st.text(max_size=5),
+    st.sampled_from([*METHODS, *GROUPINGS, *MISSING, "r", "steps", "lines", "log-odds", "segm"]),
+)
+VALUES = st.recursive(
+    SIMPLE,
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.sampled_from(["shape", "a", "edges", "id"]), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=600)
+@given(data=st.data())
+def test_one_place_changed(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
+    path = data.draw(st.sampled_from(places()), label="place")
+    kind = data.draw(st.sampled_from(["value", "delete", "repeat"]), label="kind")
+    if kind == "value":
+        content = changed(path, data.draw(VALUES, label="value"))
+    elif kind == "delete":
+        content = without(path)
+    else:
+        content = copy.deepcopy(VALID)
+        place: Any = content
+        for key in path[:-1]:
+            place = place[key]
+        if isinstance(place, list):
+            place.append(copy.deepcopy(place[path[-1]]))  # type: ignore[index]
+    file = saved(tmp_path_factory.getbasetemp() / "changed.json", content)
+    chances_or_refused(file)
+
+
+@settings(max_examples=600)
+@given(at=st.integers(0, len(json.dumps(VALID)) - 1), new=st.binary(max_size=3))
+def test_one_byte_changed(at: int, new: bytes, tmp_path_factory: pytest.TempPathFactory) -> None:
+    text = json.dumps(VALID).encode()
+    file = saved(tmp_path_factory.getbasetemp() / "byte.json", text[:at] + new + text[at + 1 :])
+    chances_or_refused(file)
+
+
+# Applied to what does not fit
+
+
+def test_a_class_that_the_calibrator_does_not_know(tmp_path: Path) -> None:
+    loaded = lvdet.Calibrator.load(saved(tmp_path / "cal.json", VALID))
+    table = lvdet.Detections.from_arrays(
+        [1, 1, 1], [3, 77, 5], [0.5, 0.5, 0.5], np.ones((3, 4)), source="new.json"
+    )
+    with pytest.raises(lvdet.InputError) as caught:
+        loaded.transform(table)
+    assert str(caught.value) == (
+        "new.json: the calibrator was fitted on train.json for 3 classes, and category_id 5, 77 is "
+        "not among them"
+    )
+
+
+@pytest.mark.parametrize("score", [-2.5, 1.5, 1 + 1e-5, -1e-5, 1e300])
+def test_scores_that_are_logits(score: float, tmp_path: Path) -> None:
+    loaded = lvdet.Calibrator.load(saved(tmp_path / "cal.json", VALID))
+    table = lvdet.Detections.from_arrays(
+        [1, 1, 1], [3, 4, 9], [0.5, score, 7.0], np.ones((3, 4)), source="new.json"
+    )
+    with pytest.raises(lvdet.InputError) as caught:
+        loaded.transform(table)
+    text = str(caught.value)
+    assert text.startswith(f"new.json, row 1: there is a score of {score:g}; ")
+    assert "sigmoid" in text
+
+
+def test_scores_that_rounding_moved_out_of_0_to_1(tmp_path: Path) -> None:
+    loaded = lvdet.Calibrator.load(saved(tmp_path / "cal.json", VALID))
+    table = lvdet.Detections.from_arrays(
+        [1] * 4, [3, 3, 9, 9], [1 + 5e-7, -5e-7, 1 + 5e-7, -5e-7], np.ones((4, 4))
+    )
+    ends = table.with_scores([1.0, 0.0, 1.0, 0.0])
+    assert loaded.transform(table).score.tolist() == loaded.transform(ends).score.tolist()
+
+
+def test_nothing_to_transform(tmp_path: Path) -> None:
+    loaded = lvdet.Calibrator.load(saved(tmp_path / "cal.json", VALID))
+    table = lvdet.Detections.from_arrays([], [], [], np.zeros((0, 4)))
+    assert len(loaded.transform(table)) == 0
+
+
+def test_transforming_leaves_the_table_and_the_rest_of_it_alone(tmp_path: Path) -> None:
+    loaded = lvdet.Calibrator.load(saved(tmp_path / "cal.json", VALID))
+    table = every_score_of(loaded.categories)
+    before = table.score.copy()
+    new = loaded.transform(table)
+    assert table.score.tolist() == before.tolist()
+    assert new.box is table.box
+    assert new.category_ids.tolist() == table.category_ids.tolist()
+    assert new.score.dtype == np.float64
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda calibrator, table: calibrator.record,
+        lambda calibrator, table: calibrator.categories,
+        lambda calibrator, table: calibrator.summary(),
+        lambda calibrator, table: calibrator.transform(table),
+        lambda calibrator, table: calibrator.class_rows(table.category_ids, "x"),
+    ],
+)
+def test_a_calibrator_that_was_not_fitted(
+    act: Callable[[lvdet.Calibrator, lvdet.Detections], Any],
+) -> None:
+    calibrator = lvdet.Calibrator("beta")
+    table = lvdet.Detections.from_arrays([1], [3], [0.5], [[0, 0, 1, 1]])
+    assert repr(calibrator) == "<Calibrator beta by class, not fitted>"
+    with pytest.raises(lvdet.InputError, match="has not been fitted: call fit or load one"):
+        act(calibrator, table)

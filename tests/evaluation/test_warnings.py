@@ -1,0 +1,143 @@
+"""What the reader of a cut or empty file is told, and which numbers it is told of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import lvdet
+from lvdet.limits.budgets import PerClass, PerImage, apply
+
+Tables = tuple[lvdet.GroundTruth, lvdet.Detections]
+
+
+@pytest.fixture(scope="module")
+def cut() -> Tables:
+    return lvdet.simulate(images=30, classes=400, dets_per_image=300, seed=1)
+
+
+@pytest.fixture(scope="module")
+def uncut() -> Tables:
+    return lvdet.simulate(images=60, classes=150, dets_per_image=None, seed=1)
+
+
+def test_ap_fixed_and_ap_pool_of_a_cut_file_are_incomplete(cut: Tables) -> None:
+    text = " ".join(lvdet.evaluate(*cut).warnings)
+    assert "was cut at 300 detections an image" in text
+    assert "(30 of 30 images have exactly 300)" in text
+    assert "AP-Fixed and AP-Pool miss what was cut off, and are usually too low" in text
+    assert not lvdet.evaluate(*cut, protocol=["old"]).warnings
+
+
+def test_ap_old_above_the_cut_is_incomplete_too(cut: Tables) -> None:
+    text = " ".join(lvdet.evaluate(*cut, protocol="old", dets_per_image=1000).warnings)
+    assert "AP-Old misses what was cut off, and is usually too low" in text
+
+
+def test_some_classes_of_a_cut_file_are_incomplete_too(cut: Tables) -> None:
+    """The cut counted all classes: of these alone it might have left more."""
+    text = " ".join(lvdet.evaluate(*cut, protocol="old", classes="rc").warnings)
+    assert "AP-Old misses what was cut off" in text
+
+
+@pytest.mark.parametrize(
+    ("images", "says"),
+    [
+        (1, "seems to have been cut at 300 detections an image before it came here (1 of 8 images"),
+        (4, "seems to have been cut at 300 detections an image before it came here (4 of 8 images"),
+        (5, "was cut at 300 detections an image before it came here (5 of 8 images have exactly"),
+    ],
+)
+def test_few_images_are_little_evidence(images: int, says: str) -> None:
+    gt, dt = lvdet.simulate(images=8, classes=400, dets_per_image=300, seed=1)
+    rows = (dt.image < images) | (apply([PerImage(200)], dt) & (dt.image >= images))
+    (text,) = lvdet.evaluate(gt, dt[rows]).warnings
+    assert says in text
+    assert "1 images" not in text
+    assert ("has exactly 300" in text) == (images == 1)
+
+
+# Cut by class
+
+
+def cut_by_class(uncut: Tables, limit: int = 60) -> Tables:
+    gt, dt = uncut
+    return gt, dt[apply([PerClass(limit)], dt)]
+
+
+def test_ap_old_of_a_file_cut_by_class_is_that_of_reranked_results(uncut: Tables) -> None:
+    gt, dt = cut_by_class(uncut)
+    (text,) = lvdet.evaluate(gt, dt, dets_per_class=60).warnings
+    assert "was cut at 60 detections a class" in text
+    assert "classes have exactly 60" in text
+    assert "AP-Old is that of results re-ranked by 60 a class" in text
+    assert "AP-Fixed" not in text
+    (text,) = lvdet.evaluate(gt, dt).warnings
+    assert "re-ranked by 60 a class; AP-Fixed and AP-Pool miss what was cut off" in text
+    assert not lvdet.evaluate(gt, dt, protocol=["fixed", "pool"], dets_per_class=60).warnings
+    # And so it is: the same as the paper's "Ranking 2" of the whole file.
+    again = lvdet.rerank(*uncut, dets_per_class=60).after["old"]["AP"]
+    assert again == lvdet.evaluate(gt, dt)["old"].AP
+
+
+def test_classes_that_the_cut_did_not_touch_are_what_they_were(uncut: Tables) -> None:
+    gt, dt = cut_by_class(uncut)
+    small = [
+        int(value)
+        for place, value in enumerate(dt.category_ids)
+        if (dt.category == place).sum() < 60
+    ]
+    assert not lvdet.evaluate(gt, dt, classes=small).warnings
+    whole = lvdet.evaluate(*uncut, classes=small)
+    assert lvdet.evaluate(gt, dt, classes=small)["old"].AP == whole["old"].AP
+
+
+def test_a_sweep_of_a_file_cut_by_class(uncut: Tables) -> None:
+    gt, dt = cut_by_class(uncut)
+    result = lvdet.sweep(gt, dt, per_image=[300, None], per_class=[60, 61, None], order="both")
+    for row in result.rows:
+        image_first = row.dets_per_image and (
+            row.dets_per_class is None or row.order == "image-first"
+        )
+        assert row.reranked == bool(image_first), row
+        assert row.incomplete == (not image_first and row.dets_per_class != 60), row
+    (text,) = result.warnings
+    assert "3 of 8 rows are those of results re-ranked by 60 a class; 3 of 8 rows miss" in text
+    assert "re-ranked" in str(result)
+    assert "incomplete" in str(result)
+
+
+def test_reranking_a_file_cut_by_class(uncut: Tables) -> None:
+    gt, dt = cut_by_class(uncut)
+    (text,) = lvdet.rerank(gt, dt, dets_per_class=30).warnings
+    assert "AP-Old before re-ranking is that of results re-ranked by 60 a class" in text
+    assert "; AP-Fixed misses what was cut off" in text
+    text = " ".join(lvdet.rerank(gt, dt, dets_per_class=90).warnings)
+    assert "AP-Old after re-ranking and AP-Fixed miss" in text
+    assert "No class has more than 60 detections" in text
+
+
+def test_reranking_a_file_cut_by_image(cut: Tables) -> None:
+    (text,) = lvdet.rerank(*cut, dets_per_class=30).warnings
+    assert "AP-Old after re-ranking and AP-Fixed miss what was cut off" in text
+
+
+def test_coco_s_own_limit_misses_what_was_cut_below_it() -> None:
+    gt, dt = lvdet.simulate(images=30, classes=40, dets_per_image=99, style="coco", seed=1)
+    (text,) = lvdet.evaluate(gt, dt, protocol="old").warnings
+    assert "was cut at 99" in text
+    assert "AP-Old misses what was cut off" in text
+    gt, dt = lvdet.simulate(images=30, classes=40, dets_per_image=100, style="coco", seed=1)
+    assert not lvdet.evaluate(gt, dt, protocol="old").warnings
+
+
+# Nothing there
+
+
+@pytest.mark.parametrize("verb", [lvdet.evaluate, lvdet.sweep, lvdet.rerank, lvdet.audit])
+def test_an_empty_file_is_said(verb: Callable[..., Any], uncut: Tables) -> None:
+    gt, dt = uncut
+    (text,) = verb(gt, dt[:0]).warnings
+    assert text == "simulated detections has no detections: an AP of it says nothing."

@@ -1,0 +1,246 @@
+"""Converting while reading: the file that is made of the whole table, in little memory."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import lvdet
+from files.record_files import (
+    ROWS,
+    Json,
+    any_record,
+    assert_holds,
+    assert_same,
+    save,
+)
+from lvdet.files import detections_json, parquet
+from lvdet.files.convert import convert
+from lvdet.files.detection_files import read_counted
+
+RLE = {"size": [4, 3], "counts": "174"}
+MASKED = [row | {"segmentation": RLE} for row in ROWS]
+MASKS_ALONE = [{k: v for k, v in row.items() if k != "bbox"} for row in MASKED]
+ENDINGS = [".json", ".jsonl", ".parquet"]
+SOURCES = ["in.json", "in.jsonl", "in.json.gz", "in.parquet"]
+
+
+def small(patch: pytest.MonkeyPatch, stretch: int = 300) -> None:
+    """A few rows are read, and written, at a time."""
+    patch.setattr(detections_json, "CHUNK", 150)
+    patch.setattr(detections_json, "STRETCH", stretch)
+    patch.setattr(detections_json, "BLOCK", 3)
+    patch.setattr(parquet, "BATCH", 7)
+    patch.setattr(parquet, "MASK_BATCH", 5)
+    patch.setattr(parquet, "ROW_GROUP", 9)
+
+
+@pytest.fixture
+def pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    small(monkeypatch)
+
+
+@pytest.fixture
+def streamed(pieces: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No table of all rows is ever made."""
+
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError("the whole file was read")
+
+    monkeypatch.setattr("lvdet.files.convert.read_counted", never)
+
+
+def written(records: list[Json], path: Path) -> Path:
+    if path.suffix == ".gz":
+        return save(path, gzip.compress(json.dumps(records).encode()))
+    lvdet.write_detections(lvdet.read_detections(records), path)
+    return path
+
+
+def assert_as_whole(source: Path, target: Path, *, masks: bool = True) -> None:
+    """The target is what is written of the table of all rows."""
+    whole = lvdet.read_detections(source)
+    if not masks:
+        whole = lvdet.Detections.from_arrays(
+            whole.image_ids[whole.image],
+            whole.category_ids[whole.category],
+            whole.score,
+            whole.box,
+        )
+    expected = target.with_name(f"expected{target.suffix}")
+    lvdet.write_detections(whole, expected)
+    if target.suffix == ".parquet":
+        read = lvdet.read_detections(target)
+        assert_same(read, whole)
+        assert read.boxes_given == whole.boxes_given
+    else:
+        assert target.read_bytes() == expected.read_bytes()
+
+
+@pytest.mark.usefixtures("streamed")
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("name", SOURCES)
+@pytest.mark.parametrize("records", [ROWS, MASKED, MASKS_ALONE], ids=["boxes", "masks", "alone"])
+@pytest.mark.parametrize("masks", [True, False])
+def test_the_same_file(
+    records: list[Json], name: str, ending: str, masks: bool, tmp_path: Path
+) -> None:
+    source = written(records * 20, tmp_path / name)
+    target = tmp_path / f"out{ending}"
+    assert convert(source, target, masks=masks) == (40, 40)
+    assert_as_whole(source, target, masks=masks)
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 2**32), st.integers(1, 3000), st.sampled_from(ENDINGS))
+def test_masks_of_all_kinds(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, stretch: int, ending: str
+) -> None:
+    rng = random.Random(seed)
+    records = [any_record(rng) for _ in range(rng.randint(0, 60))]
+    for record in records:
+        record.setdefault("bbox", [1.0, 2.0, 3.0, 4.0])
+    folder = tmp_path_factory.mktemp("any")
+    source = save(folder / "in.json", records)
+    with pytest.MonkeyPatch.context() as patch:
+        small(patch, stretch)
+        convert(source, folder / f"out{ending}")
+        convert(folder / f"out{ending}", folder / "again.jsonl")
+    assert_as_whole(source, folder / f"out{ending}")
+    assert_as_whole(source, folder / "again.jsonl")
+
+
+@pytest.mark.usefixtures("streamed")
+@pytest.mark.parametrize("name", ["in.json", "in.jsonl", "in.parquet"])
+def test_into_its_own_input(name: str, tmp_path: Path) -> None:
+    path = written(MASKED * 20, tmp_path / name)
+    before = lvdet.read_detections(path)
+    assert convert(path, path) == (40, 40)
+    assert_same(lvdet.read_detections(path), before)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.usefixtures("pieces")
+@pytest.mark.parametrize("name", ["in.json", "in.parquet"])
+def test_a_bad_row_leaves_the_target(name: str, tmp_path: Path) -> None:
+    source = written(ROWS * 20, tmp_path / name)
+    bad = save(tmp_path / "z.json", [*ROWS * 20, ROWS[0] | {"score": "high"}])
+    for ending in ENDINGS:
+        target = save(tmp_path / f"out{ending}", "as it was")
+        with pytest.raises(lvdet.InputError, match=r"z\.json, row 40, byte"):
+            convert([source, bad], target)
+        assert target.read_text() == "as it was"
+        target.unlink()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [name, "z.json"]
+
+
+MIXED = {
+    "masks that come late": ROWS * 20 + MASKED * 20,
+    "boxes that come late": MASKS_ALONE * 20 + MASKED * 20,
+}
+
+
+@pytest.mark.usefixtures("pieces")
+@pytest.mark.parametrize("records", MIXED.values(), ids=MIXED)
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_columns_that_come_late(records: list[Json], ending: str, tmp_path: Path) -> None:
+    """As Parquet they are read whole, since its columns have to be known at the beginning; as
+    JSON, boxes that were made from masks need not be written."""
+    source = save(tmp_path / "in.json", records)
+    target = tmp_path / f"out{ending}"
+    assert convert(source, target) == (80, 80)
+    assert_same(lvdet.read_detections(target), lvdet.read_detections(source))
+    assert_holds(lvdet.read_detections(target), records)
+
+
+def test_columns_that_come_late_from_a_pipe(tmp_path: Path) -> None:
+    """It cannot be read again."""
+    records = json.dumps(MIXED["masks that come late"]).encode()
+    code = """
+import sys, lvdet
+from lvdet.files import detections_json
+from lvdet.files.convert import convert
+detections_json.CHUNK = detections_json.STRETCH = 300
+try:
+    convert("-", sys.argv[1])
+except lvdet.InputError as error:
+    print(error)
+"""
+    command = [sys.executable, "-c", code, tmp_path / "out.parquet"]
+    done = subprocess.run(command, input=records, capture_output=True, check=True)
+    assert done.stdout.startswith(b"- has masks in rows that follow others without")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_best_of_each_class_needs_all_rows(tmp_path: Path) -> None:
+    source = written(MASKED * 20, tmp_path / "in.json")
+    assert convert(source, tmp_path / "out.json", per_class=3) == (6, 40)
+    best, _ = read_counted(source, per_class=3)
+    assert_same(lvdet.read_detections(tmp_path / "out.json"), best)
+
+
+#: Converts a file under a limit of memory, all at once and as a stream.
+LIMITED = """
+import resource, sys
+import numpy, pyarrow.parquet, lvdet
+from lvdet.files import convert
+used = 1024 * int(open("/proc/self/status").read().split("VmSize:")[1].split()[0])
+resource.setrlimit(resource.RLIMIT_AS, (used + int(sys.argv[3]) * 2**20,) * 2)
+try:
+    if sys.argv[4] == "whole":
+        lvdet.write_detections(lvdet.read_detections(sys.argv[1], threads=1), sys.argv[2])
+    else:
+        print(*convert.convert(sys.argv[1], sys.argv[2], threads=2))
+except MemoryError:
+    print("MemoryError")
+"""
+
+
+#: One arena, so that address space is not taken for each thread before it is needed.
+FRUGAL = {"MALLOC_ARENA_MAX": "1", "ARROW_DEFAULT_MEMORY_POOL": "system", "LVDET_THREADS": "2"}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of memory are Linux's")
+@pytest.mark.parametrize("masks", [False, pytest.param(True, marks=pytest.mark.long)])
+def test_files_larger_than_the_memory_allowed(masks: bool, tmp_path: Path) -> None:
+    """In `room` MiB more than the program itself takes, where a table of all rows has no room:
+    2.4 million rows of 48 bytes, or 0.6 million with masks of 215 bytes."""
+    images, count, room = (1000, 600, 170) if masks else (800, 3000, 130)
+    _, dt = lvdet.simulate(images=images, classes=300, dets_per_image=count, masks=masks, seed=5)
+    for ending in ENDINGS:
+        lvdet.write_detections(dt, tmp_path / f"in{ending}")
+    with gzip.open(tmp_path / "in.json.gz", "wb", compresslevel=1) as packed:
+        packed.write((tmp_path / "in.json").read_bytes())
+
+    def run(source: str, target: str, mode: str) -> str:
+        paths = [tmp_path / source, tmp_path / target]
+        done = subprocess.run(
+            [sys.executable, "-c", LIMITED, *paths, str(room), mode],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+            env=os.environ | FRUGAL,
+        )
+        return (done.stdout + done.stderr).strip()
+
+    for source in ("in.json", "in.parquet"):
+        assert run(source, "out.json", "whole").startswith("MemoryError"), source
+    for source, target in (
+        ("in.json", "out.jsonl"),
+        ("in.json.gz", "out.json"),
+        ("in.jsonl", "out.parquet"),
+        ("in.parquet", "out.json"),
+        ("in.parquet", "out.parquet"),
+    ):
+        assert run(source, target, "streamed") == f"{len(dt)} {len(dt)}", (source, target)
+        (tmp_path / target).unlink()

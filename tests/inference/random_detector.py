@@ -1,0 +1,98 @@
+"""A detector that sees boxes and masks where an image's pixels say so, and images for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor, nn
+
+from lvdet.training.configuration.config import Config, Input, Model
+from lvdet.training.data.batch import Batch
+from lvdet.training.model.classifier import Frequencies
+from lvdet.training.records.checkpoint import LoadedModel
+from lvdet.training.records.vocabulary import Vocabulary
+
+SIZE = Input(by="shortest", sizes=(48,), largest=80)
+
+
+class Candidates(NamedTuple):
+    box: Tensor
+    score: Tensor
+
+
+class RandomDetector(nn.Module):
+    """Random candidates, the same for the same image whatever it is batched with.
+
+    Boxes are at half pixels and scores are few, so that there are many ties. Masks depend on the
+    box and the class.
+
+    apart: boxes for each class
+    calls: how many boxes masks were made of
+    """
+
+    def __init__(
+        self, classes: int, rois: int = 30, levels: int = 12, apart: bool = True, seed: int = 0
+    ) -> None:
+        super().__init__()
+        self.classes, self.rois, self.levels, self.apart = classes, rois, levels, apart
+        self.seed = nn.Parameter(torch.tensor(float(seed)))
+        self.calls = 0
+        self.batches: list[int] = []
+
+    def features(self, batch: Batch) -> list[Tensor]:
+        self.batches.append(len(batch.pixels))
+        return [
+            image[:, :height, :width]
+            for image, (height, width) in zip(batch.pixels, batch.size.tolist(), strict=True)
+        ]
+
+    def candidates(self, features: list[Tensor], batch: Batch) -> list[Candidates]:
+        found = []
+        for image, (height, width) in zip(features, batch.size.tolist(), strict=True):
+            rng = np.random.default_rng([int(image.sum(dtype=torch.int64)), int(self.seed)])
+            shape = (self.rois, self.classes) if self.apart else (self.rois,)
+            x = np.sort(rng.integers(0, 2 * width + 1, (*shape, 2)) / 2, axis=-1)
+            y = np.sort(rng.integers(0, 2 * height + 1, (*shape, 2)) / 2, axis=-1)
+            box = np.stack([x[..., 0], y[..., 0], x[..., 1], y[..., 1]], axis=-1)
+            score = rng.integers(0, self.levels, (self.rois, self.classes)) / self.levels
+            found.append(Candidates(torch.tensor(box).float(), torch.tensor(score).float()))
+        return found
+
+    def masks(
+        self, features: list[Tensor], batch: Batch, image: Tensor, box: Tensor, label: Tensor
+    ) -> Tensor:
+        self.calls += len(box)
+        maps = []
+        for place, corners, name in zip(image.tolist(), box.tolist(), label.tolist(), strict=True):
+            content = int(features[place].sum(dtype=torch.int64))
+            corner = [round(2 * value) for value in corners]
+            rng = np.random.default_rng([content, *corner, name])
+            coarse = torch.tensor(rng.random((1, 1, 4, 4))).float()
+            maps.append(nn.functional.interpolate(coarse, (28, 28), mode="bilinear")[0, 0])
+        return torch.stack(maps)
+
+
+def random_model(detector: RandomDetector, *, masks: bool = True) -> LoadedModel:
+    """With category ids that are no class rows."""
+    ids = np.arange(detector.classes, dtype=np.int64) * 3 + 5
+    none = np.zeros(detector.classes, dtype=np.int64)
+    names = [f"class_{number}" for number in ids.tolist()]
+    vocabulary = Vocabulary(ids, names, None, Frequencies(1, none, none))
+    config = Config(input=SIZE, model=Model(masks=masks))
+    return LoadedModel(detector, config, vocabulary, 7)  # type: ignore[arg-type]
+
+
+def write_images(folder: Path, count: int, seed: int = 0) -> list[tuple[int, Path]]:
+    """Noise of different sizes, under ids in no order."""
+    rng = np.random.default_rng(seed)
+    images = []
+    for number, image_id in enumerate(rng.permutation(5 * count)[:count].tolist()):
+        height, width = rng.integers(20, 70, 2)
+        path = folder / f"image{number:03}.png"
+        Image.fromarray(rng.integers(0, 256, (height, width, 3), dtype=np.uint8)).save(path)
+        images.append((image_id - 3, path))
+    return images

@@ -1,0 +1,47 @@
+"""Pages to look at, and the browser to look with."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+from lvdet.reporting.report import Report, build_report
+from reporting.hostile import HostileSet, hostile_set
+
+CHROMIUM = shutil.which("chromium")
+needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
+
+
+@pytest.fixture(scope="session")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> HostileSet:
+    """1,203 classes, some with hostile names, and two detectors."""
+    return hostile_set(tmp_path_factory.mktemp("hostile"))
+
+
+@pytest.fixture(scope="session")
+def report(hostile: HostileSet) -> Report:
+    """The report on both detectors."""
+    return build_report(hostile.annotations, hostile.results, resamples=200)
+
+
+@pytest.fixture(scope="session")
+def page_file(report: Report, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of it."""
+    path = tmp_path_factory.mktemp("page") / "report.html"
+    report.save(path)
+    return path
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Debian's Chromium, without a network."""
+    if CHROMIUM is None:
+        pytest.skip("chromium is not installed")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()

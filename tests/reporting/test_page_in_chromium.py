@@ -1,0 +1,308 @@
+"""The page in a real browser, as a reader meets it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page
+
+from lvdet.reporting.figures.catalogue import all_figures
+from lvdet.reporting.report import Report
+from reporting.hostile import FILE_NAME, NAMES, HostileSet
+
+WIDE, PHONE = (1440, 900), (390, 844)
+
+
+class Opened:
+    """A page that keeps account of what it should not do."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.requests: list[str] = []
+        self.messages: list[str] = []
+        page.on("request", lambda request: self.requests.append(request.url))
+        page.on("console", lambda message: self.messages.append(message.text))
+        page.on("pageerror", lambda error: self.messages.append(str(error)))
+        page.on("dialog", lambda dialog: (self.messages.append(dialog.message), dialog.dismiss()))
+
+    def open(self, path: Path) -> Opened:
+        self.page.goto(path.as_uri())
+        self.page.wait_for_function("window.lvdetReport")
+        return self
+
+    def scroll_through(self) -> None:
+        """Brings every figure into view, and waits until it is drawn."""
+        for canvas in self.page.query_selector_all(".canvas"):
+            if canvas.is_visible():
+                canvas.scroll_into_view_if_needed()
+                canvas.wait_for_selector(".main-svg", state="attached")
+
+
+@pytest.fixture
+def opened(browser: Browser, page_file: Path) -> Iterator[Opened]:
+    """The page on a wide screen."""
+    yield from _opened(browser, page_file, WIDE)
+
+
+@pytest.fixture
+def on_phone(browser: Browser, page_file: Path) -> Iterator[Opened]:
+    """The page on a phone, dark."""
+    yield from _opened(browser, page_file, PHONE, "dark")
+
+
+def _opened(
+    browser: Browser, path: Path, size: tuple[int, int], scheme: str = "light"
+) -> Iterator[Opened]:
+    context = browser.new_context(
+        viewport={"width": size[0], "height": size[1]},
+        color_scheme=scheme,  # type: ignore[arg-type]
+        offline=True,
+    )
+    yield Opened(context.new_page()).open(path)
+    context.close()
+
+
+def test_no_network_no_errors_and_every_figure(opened: Opened, page_file: Path) -> None:
+    opened.scroll_through()
+    asked = [url for url in opened.requests if not url.startswith(("data:", "blob:"))]
+    assert asked == [page_file.as_uri()]
+    assert opened.messages == []
+
+
+def test_every_figure_of_every_detector_is_drawn(opened: Opened, report: Report) -> None:
+    page = opened.page
+    opened.scroll_through()
+    figures = all_figures(report.studies, report.comparison)
+    ids = page.evaluate("[...document.querySelectorAll('.canvas')].map(c => c.dataset.figure)")
+    assert sorted(ids) == sorted(figures)
+    for place in range(len(report.studies)):
+        page.select_option("#model", str(place))
+        for name, versions in figures.items():
+            figure = versions[place] if len(versions) > 1 else versions[0]
+            traces = page.evaluate(
+                "name => document.querySelector(`.canvas[data-figure='${name}']`)"
+                ".querySelectorAll('.trace, .box, .boxes .path').length",
+                name,
+            )
+            assert figure is not None
+            assert traces >= len(figure.data), name
+            drawn = page.evaluate(
+                "name => document.querySelector(`.canvas[data-figure='${name}']`).data"
+                ".map(trace => trace.name ?? '')",
+                name,
+            )
+            assert drawn == [trace.name or "" for trace in figure.data], name
+
+
+def test_sorts_all_classes(opened: Opened, report: Report) -> None:
+    page = opened.page
+    fixed = report.studies[0].evaluation["fixed"].curves
+    assert fixed is not None
+    ap = fixed.precision[:, 0].mean(axis=1)
+    head = page.locator("#class-table th", has_text="AP-Fixed").first
+    for direction in ("descending", "ascending"):
+        head.locator("button").click()
+        assert head.get_attribute("aria-sort") == direction
+        shown = _column(page, 3)
+        assert len(shown) == 1203
+        undefined = int(np.isnan(ap).sum())
+        known = np.sort(np.round(100 * ap[~np.isnan(ap)], 2))
+        if direction == "descending":
+            known = known[::-1]
+        values = [float(text) for text in shown[: len(known)]]
+        assert np.abs(np.array(values) - known).max() < 0.06  # shown to a tenth
+        assert shown[len(known) :] == ["–"] * undefined
+    page.locator("#class-table th", has_text="frequency").locator("button").click()
+    groups = _column(page, 1)
+    assert groups == sorted(groups, key=["rare", "common", "frequent"].index)
+    page.locator("#class-table th", has_text="class").first.locator("button").click()
+    names = [name.lower() for name in _column(page, 0)]
+    plain = [name for name in names if name.startswith("class_")]
+    assert len(plain) > 1190
+    assert plain == sorted(plain)
+
+
+def test_filters_all_classes(opened: Opened, hostile: HostileSet) -> None:
+    page = opened.page
+    categories = hostile.gt.categories
+    status = page.locator("#classes-shown")
+    assert status.inner_text() == "1,203 of 1,203 classes"
+    page.fill("#class-search", "CLASS_01 7")
+    wanted = [name for name in categories.names if "class_01" in name and "7" in name]
+    assert 0 < len(wanted) < 100
+    assert sorted(_visible(page)) == sorted(wanted)
+    assert status.inner_text() == f"{len(wanted)} of 1,203 classes"
+    page.fill("#class-search", "")
+    page.uncheck("input[name='group'][value='f']")
+    page.uncheck("input[name='group'][value='c']")
+    rare = int((categories.frequency == "r").sum())
+    assert len(_visible(page)) == rare
+    page.fill("#class-search", "no such class")
+    assert _visible(page) == []
+    assert status.inner_text() == "0 of 1,203 classes"
+
+
+def test_a_class_can_be_looked_at(opened: Opened, report: Report) -> None:
+    page = opened.page
+    rows = np.flatnonzero(report.studies[0].evaluation.truth > 0)
+    row = int(rows[len(rows) // 2])
+    name = report.studies[0].evaluation.categories.names[row]
+    page.fill("#class-search", name)
+    page.locator("#class-table tbody tr:not([hidden]) button").click()
+    assert page.locator("#chosen-class").inner_text() == name
+    drawn = page.evaluate(
+        "document.querySelector(\".canvas[data-figure='class-precision']\").data.map(t => t.y)"
+    )
+    for place, study in enumerate(report.studies):
+        expected = (study.curves.classes[row], study.curves.classes_50[row])
+        for values, curve in zip(drawn[2 * place : 2 * place + 2], expected, strict=True):
+            assert np.abs(np.array(values) - curve).max() <= 0.5 / 250 + 1e-9
+
+
+def test_switches_the_detector(opened: Opened, report: Report) -> None:
+    page = opened.page
+    opened.scroll_through()
+    script = "document.querySelector(\".canvas[data-figure='limit-by-frequency']\").data[0].y"
+    for place, study in enumerate(report.studies):
+        page.select_option("#model", str(place))
+        rows = [row for row in study.limits.rows if row.table == "by-image"]
+        expected = [round(100 * row.metrics["AP"], 3) for row in rows]
+        page.wait_for_function(
+            f"expected => JSON.stringify({script}) === JSON.stringify(expected)", arg=expected
+        )
+        parts = page.locator("[data-model]")
+        for part in parts.all():
+            assert part.is_visible() == (part.get_attribute("data-model") == str(place))
+
+
+def test_switches_the_theme(opened: Opened) -> None:
+    page = opened.page
+    opened.scroll_through()
+    ground = "getComputedStyle(document.body).backgroundColor"
+    ink = "document.querySelector('.canvas .xtitle').style.fill"
+    light = page.evaluate(ground), page.evaluate(ink)
+    page.select_option("#theme", "dark")
+    page.wait_for_function(f"{ink} !== '{light[1]}'")
+    dark = page.evaluate(ground), page.evaluate(ink)
+    assert _lightness(light[0]) > 0.8 > 0.2 > _lightness(dark[0])
+    assert _lightness(light[1]) < 0.2 < 0.8 < _lightness(dark[1])
+    page.select_option("#theme", "auto")
+    page.wait_for_function(f"{ink} === '{light[1]}'")
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_function(f"{ink} === '{dark[1]}'")
+
+
+def test_passes_axe(opened: Opened, on_phone: Opened) -> None:
+    for one in (opened, on_phone):
+        # Rows of the table are alike, and axe takes long over all of them.
+        one.page.fill("#class-search", "class_001")
+        one.scroll_through()
+        found = Axe().run(one.page)
+        assert found.violations_count == 0, found.generate_report()
+    opened.page.fill("#class-search", "img")
+    opened.page.select_option("#theme", "dark")
+    found = Axe().run(opened.page)
+    assert found.violations_count == 0, found.generate_report()
+
+
+def test_fits_its_screen(opened: Opened, on_phone: Opened) -> None:
+    for one, (width, _) in ((opened, WIDE), (on_phone, PHONE)):
+        one.scroll_through()
+        assert one.page.evaluate("document.documentElement.scrollWidth") <= width
+        for selector in (".canvas .main-svg", "h1", "h2", ".number", ".warnings", ".controls"):
+            for element in one.page.query_selector_all(selector):
+                box = element.bounding_box()
+                if box is not None and box["width"]:
+                    assert box["x"] >= 0, selector
+                    assert box["x"] + box["width"] <= width + 1, selector
+
+
+def test_prints(opened: Opened, tmp_path: Path) -> None:
+    page = opened.page
+    page.select_option("#theme", "dark")
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    page.wait_for_function(
+        "[...document.querySelectorAll('.canvas')].every(c => c.querySelector('.main-svg'))"
+    )
+    assert not page.locator(".bar").is_visible()
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    ink = page.evaluate("document.querySelector('.canvas .xtitle').style.fill")
+    assert _lightness(ink) < 0.2
+    assert page.locator("#class-table tbody tr:visible").count() == 60
+    page.pdf(path=tmp_path / "page.pdf")
+    assert (tmp_path / "page.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_hostile_names_are_text(opened: Opened) -> None:
+    page = opened.page
+    opened.scroll_through()
+    shown = _column(page, 0)
+    for name in NAMES:
+        if name:
+            assert name in shown
+    for name in NAMES[:-1]:
+        page.evaluate(
+            "name => [...document.querySelectorAll('#class-table tbody button')]"
+            ".find(b => b.textContent === name).click()",
+            name,
+        )
+        assert page.locator("#chosen-class").inner_text() == " ".join(name.split())
+    assert FILE_NAME in page.locator("h1").inner_text()
+    assert FILE_NAME in page.title()
+    legend = page.evaluate(
+        "document.querySelector(\".canvas[data-figure='limit-per-image'] .legendtext\").textContent"
+    )
+    assert legend.startswith("qu'ote\" <img src=x")
+    assert legend.endswith("results.json")
+    assert page.evaluate("window.harmed") is None
+    assert page.evaluate("document.querySelectorAll('img, a[href^=javascript]').length") == 0
+    assert opened.messages == []
+
+
+def test_hostile_names_in_figures_are_text(opened: Opened, report: Report) -> None:
+    page = opened.page
+    opened.scroll_through()
+    rows = report.studies[0].diagnosis.confusions.rows(15)
+    assert any(row["detected"]["name"] in NAMES or row["actual"]["name"] in NAMES for row in rows)
+    ticks = page.evaluate(
+        "[...document.querySelectorAll(\".canvas[data-figure='confusions'] .ytick text\")]"
+        ".map(tick => tick.textContent)"
+    )
+    for row, tick in zip(rows[::-1], ticks, strict=True):
+        for name in (row["detected"]["name"], row["actual"]["name"]):
+            shown = name or f"class {row['detected']['id']}"
+            assert " ".join(shown[:9].split()) in tick or not name
+
+
+def _column(page: Page, place: int) -> list[str]:
+    return page.evaluate(
+        "place => [...document.querySelectorAll('#class-table tbody tr')]"
+        ".map(row => row.children[place].textContent)",
+        place,
+    )
+
+
+def _visible(page: Page) -> list[str]:
+    return page.evaluate(
+        "[...document.querySelectorAll('#class-table tbody tr')].filter(row => !row.hidden)"
+        ".map(row => row.children[0].textContent)"
+    )
+
+
+def _json(values: list[float]) -> str:
+    return (
+        "["
+        + ",".join(f"{value:g}" if value != int(value) else f"{value:.0f}" for value in values)
+        + "]"
+    )
+
+
+def _lightness(colour: str) -> float:
+    """Of an "rgb(…)", from 0 to 1."""
+    parts = colour[colour.index("(") + 1 : -1].split(",")[:3]
+    return sum(float(part) for part in parts) / (3 * 255)

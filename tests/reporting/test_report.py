@@ -1,0 +1,305 @@
+"""Reports on all kinds of files, and the files they are written to."""
+
+from __future__ import annotations
+
+import csv
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import lvdet
+from lvdet.errors import InputError
+from lvdet.reporting.report import Report, build_report
+from lvdet.reporting.report_tables import protocol_table
+from lvdet.simulation.simulate import simulate
+from reporting.conftest import needs_chromium
+from reporting.hostile import LONG_NAME, HostileSet
+
+
+def test_a_page_of_lvis_size_is_small(page_file: Path) -> None:
+    """1,203 classes and two detectors, at most 10 MB."""
+    assert page_file.stat().st_size <= 10_000_000
+
+
+def test_numbers_are_those_of_evaluate(report: Report, hostile: HostileSet) -> None:
+    for study, path in zip(report.studies, hostile.results, strict=True):
+        alone = lvdet.evaluate(hostile.annotations, path)
+        for name, result in alone.items():
+            assert study.evaluation[name].metrics == result.metrics
+    compared = lvdet.compare_detectors(hostile.annotations, hostile.results, resamples=200)
+    assert report.comparison is not None
+    assert report.comparison.to_dict() == compared.to_dict()
+    assert report.findings == compared.verdicts
+
+
+def test_calibration_by_a_fitted_calibrator(hostile: HostileSet) -> None:
+    """What the page says of a calibrator is what its calibrated results are worth."""
+    gt, dt = hostile.annotations, hostile.results[0]
+    calibrator = lvdet.Calibrator("platt").fit(gt, dt)
+    one = build_report(gt, [dt], calibrators=[calibrator])
+    calibration = one.studies[0].calibration
+    assert calibration is not None
+    expected = lvdet.evaluate(gt, calibrator.transform(lvdet.read_detections(dt)))
+    for name in ("AP", "APr", "APc", "APf"):
+        assert calibration.worth_after.pool[name] == pytest.approx(
+            expected["pool"][name], abs=1e-12
+        )
+    assert "platt" in calibration.title
+    assert one.comparison is None
+    assert one.findings == []
+
+
+def test_calibration_by_training_images(hostile: HostileSet) -> None:
+    gt, dt = hostile.annotations, hostile.results[0]
+    one = build_report(gt, [dt], train=(gt, [dt]), method="beta")
+    table = lvdet.compare_calibration(gt, dt, train=(gt, dt), methods=["beta"], oracle=False)
+    calibration = one.studies[0].calibration
+    assert calibration is not None
+    (block,) = table.blocks
+    for name, value in block.rows["beta"].pool.items():
+        assert calibration.worth_after.pool[name] == pytest.approx(value, abs=1e-12)
+
+
+def test_calibration_by_cross_validation(hostile: HostileSet) -> None:
+    gt, dt = hostile.annotations, hostile.results[1]
+    one = build_report(gt, [dt], method="platt")
+    table = lvdet.compare_calibration(gt, dt, methods=["platt"], folds=5, oracle=False)
+    calibration = one.studies[0].calibration
+    assert calibration is not None
+    (block,) = table.blocks
+    for name, value in block.rows["platt"].pool.items():
+        assert calibration.worth_after.pool[name] == pytest.approx(value, abs=1e-12)
+        assert calibration.worth_before.pool[name] == pytest.approx(
+            block.uncalibrated.pool[name], abs=1e-12
+        )
+
+
+def test_calibration_is_judged_by_what_it_was_fitted_for(hostile: HostileSet) -> None:
+    """A calibrator of IoU 0.5 gives chances of that, and is not held to another IoU."""
+    gt, dt = hostile.annotations, hostile.results[0]
+    calibrator = lvdet.Calibrator("platt").fit(gt, dt, iou_threshold=0.5)
+    calibration = build_report(gt, [dt], calibrators=[calibrator]).studies[0].calibration
+    assert calibration is not None
+    assert calibration.iou_threshold == 0.5
+    measured = lvdet.measure_calibration(gt, dt, iou_threshold=0.5)
+    before, after = calibration.worth_before.errors, calibration.worth_after.errors
+    assert before.overall == measured.errors.overall
+    assert after.overall.expected < before.overall.expected
+
+
+def test_calibration_of_something_else_is_refused(hostile: HostileSet) -> None:
+    gt, dt = hostile.annotations, hostile.results[0]
+    other_gt, other_dt = simulate(20, 6, seed=2)
+    other = lvdet.Calibrator("platt").fit(other_gt, other_dt)
+    with pytest.raises(InputError, match="is not among them"):
+        build_report(gt, [dt], calibrators=[other])
+    with pytest.raises(InputError, match="is to be evaluated"):
+        build_report(gt, [dt], train=(other_gt, [other_dt]))
+    nothing = lvdet.read_detections(dt)[:0]
+    with pytest.raises(InputError, match="nothing to learn from"):
+        build_report(gt, [dt], train=(gt, [nothing]))
+
+
+def test_warnings_of_everything_are_there(report: Report) -> None:
+    assert report.comparison is not None
+    assert any("rare classes" in text and "APr" in text for text in report.warnings)
+    for text in [*report.studies[0].evaluation.warnings, *report.comparison.warnings]:
+        assert text in report.warnings
+
+
+def test_scores_that_are_no_chances(hostile: HostileSet) -> None:
+    """Logits are reported on, but for calibration, and the page says why."""
+    dt = lvdet.read_detections(hostile.results[0])
+    logits = dt.with_scores(np.log(np.clip(dt.score, 1e-6, 1 - 1e-6)))
+    one = build_report(hostile.gt, [logits])
+    assert one.studies[0].calibration is None
+    assert any("sigmoid" in text for text in one.warnings)
+    page = one.to_html()
+    assert "sigmoid" in page
+    assert "mean of frequent classes = 1" not in page
+
+
+@pytest.mark.parametrize("style", ["coco", "lvis"])
+@pytest.mark.parametrize("masks", [False, True])
+def test_all_kinds_of_files(style: str, masks: bool) -> None:
+    gt, dt = simulate(20, 6, masks=masks, style=style, seed=2)
+    one = build_report(gt, [dt, dt[::2]], resamples=100)
+    page = one.to_html()
+    assert ("masks" if masks else "boxes") in page
+    assert ('name="group" value="r"' in page) == (style == "lvis")
+    assert ('data-figure="limit-by-frequency"' in page) == (style == "lvis")
+    assert ("Classes compete for the limit" in page) == (style == "lvis")
+    assert ("mean of frequent classes = 1" in page) == (style == "lvis")
+
+
+def test_results_with_nothing_in_them(hostile: HostileSet) -> None:
+    dt = lvdet.read_detections(hostile.results[0])
+    one = build_report(hostile.gt, [dt[:0]])
+    assert any("no detections" in text for text in one.warnings)
+    assert "were not calibrated" in one.to_html()
+
+
+def test_annotations_with_nothing_in_them() -> None:
+    gt, dt = simulate(5, 4, seed=0)
+    nothing = gt.where(np.zeros(len(gt), dtype=bool))
+    assert "–" in build_report(nothing, [dt]).to_html()
+
+
+def test_one_image() -> None:
+    gt, dt = simulate(1, 3, seed=0)
+    assert build_report(gt, [dt]).to_html().count("<h1>") == 1
+
+
+def test_refusals(hostile: HostileSet) -> None:
+    gt, dt = hostile.annotations, hostile.results[0]
+    calibrator = lvdet.Calibrator("platt").fit(gt, dt)
+    for message, arguments in (
+        ("expected 1 to 6", {"detections": []}),
+        ("expected 1 to 6", {"detections": [dt] * 7}),
+        ("which of them", {"calibrators": [calibrator], "train": (gt, [dt])}),
+        ("2 calibrators for 1", {"calibrators": [calibrator] * 2}),
+        ("2 results on training images for 1", {"train": (gt, [dt, dt])}),
+        ("no folder of them", {"image_ids": [1]}),
+        ("method is 'magic'", {"method": "magic"}),
+        ("names", {"names": ["a", "b"]}),
+    ):
+        with pytest.raises(InputError, match=message):
+            build_report(gt, **({"detections": [dt]} | arguments))
+
+
+def test_equal_names_are_told_apart(hostile: HostileSet) -> None:
+    dt = hostile.results[1]
+    one = build_report(hostile.annotations, [dt, dt], resamples=100)
+    assert [study.name for study in one.studies] == [LONG_NAME, f"{LONG_NAME} (2)"]
+
+
+@needs_chromium
+def test_figures_and_tables_for_papers(report: Report, tmp_path: Path) -> None:
+    written = report.save_figures(tmp_path / "new" / "folder")
+    names = {path.name for path in written}
+    for name in (
+        "deltas",
+        "limit-per-image",
+        "limit-by-frequency-1",
+        "limit-by-frequency-2",
+        "pooled-precision",
+        "class-precision",
+        "score-levels",
+        "reliability-before-1",
+        "reliability-after-2",
+        "error-costs",
+        "confusions-1",
+    ):
+        assert {f"{name}.pdf", f"{name}.png"} <= names
+    for path in written:
+        content = path.read_bytes()
+        if path.suffix == ".pdf":
+            assert content.startswith(b"%PDF")
+        elif path.suffix == ".png":
+            assert content.startswith(b"\x89PNG")
+            width, height = (int.from_bytes(content[at : at + 4]) for at in (16, 20))
+            assert width == 1920
+            assert height >= 1200
+    text = (tmp_path / "new" / "folder" / "tables.tex").read_text()
+    assert text.count(r"\begin{table}") == text.count(r"\end{table}") >= 7
+    labels = re.findall(r"\\label\{(.*?)\}", text)
+    assert len(set(labels)) == len(labels)
+    assert "AP-Fixed AP50" in text
+    fixed = report.studies[0].evaluation["fixed"].AP
+    assert f"{100 * fixed:.2f}" in text
+    assert f"{100 * fixed:.2f}" in (tmp_path / "new" / "folder" / "tables.md").read_text()
+    with open(tmp_path / "new" / "folder" / "tables.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    errors = [
+        (row["table"], row["row"], row["column"]) for row in rows if "Errors at" in row["table"]
+    ]
+    assert len(errors) == len(set(errors)) > 50
+    (row,) = (
+        row
+        for row in rows
+        if row["row"] == "AP-Fixed (10,000/class)" and row["column"] == LONG_NAME
+    )
+    assert row["value"] == f"{100 * report.studies[1].evaluation['fixed'].AP:.2f}"
+    with open(tmp_path / "new" / "folder" / "classes.csv", newline="") as file:
+        classes = list(csv.DictReader(file))
+    assert len(classes) == 1203
+    assert [int(one["id"]) for one in classes] == hostile_ids(report)
+
+
+def hostile_ids(report: Report) -> list[int]:
+    ids: list[int] = report.studies[0].evaluation.categories.ids.tolist()
+    return ids
+
+
+def test_without_a_browser_nothing_is_lost(
+    report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tables are written though figures cannot be drawn, and the error says what is missing."""
+    import plotly.io
+
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("no Chrome\nand a long story")
+
+    monkeypatch.setattr(plotly.io, "write_images", fail)
+    with pytest.raises(lvdet.LvdetError, match=r"kaleido and Chrome.*\(no Chrome\)") as caught:
+        report.save_figures(tmp_path)
+    assert not isinstance(caught.value, InputError)
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "tables.tex",
+        "tables.md",
+        "tables.csv",
+        "classes.csv",
+    }
+
+
+def test_a_page_is_written_whole_or_not_at_all(report: Report, tmp_path: Path) -> None:
+    target = tmp_path / "report.html"
+    target.write_text("before")
+    broken = replace(report, studies=[replace(report.studies[0], levels=None)])  # type: ignore[arg-type]
+    with pytest.raises(AttributeError):
+        broken.save(target)
+    assert target.read_text() == "before"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_vocabulary_without_classes() -> None:
+    gt, dt = simulate(5, 4, seed=0)
+    nothing = replace(
+        gt.where(np.zeros(len(gt), dtype=bool)),
+        categories=lvdet.Categories(np.zeros(0, np.int64), (), np.zeros(0, np.str_)),
+        negative=None,
+        not_exhaustive=None,
+    )
+    page = build_report(nothing, [dt[:0]]).to_html()
+    assert 'data-figure="class-precision"' in page
+
+
+def test_calibration_counts_what_ap_fixed_counts(
+    hostile: HostileSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The best of each class alone are calibrated and judged."""
+    monkeypatch.setattr("lvdet.reporting.calibration_study.FIXED_PER_CLASS", 5)
+    gt, dt = hostile.annotations, hostile.results[0]
+    calibration = build_report(gt, [dt], train=(gt, [dt]), method="platt").studies[0].calibration
+    assert calibration is not None
+    measured = lvdet.measure_calibration(gt, dt, dets_per_class=5)
+    assert calibration.worth_before.errors.overall == measured.errors.overall
+    assert calibration.worth_before.errors.overall.count < len(lvdet.read_detections(dt))
+
+
+def test_columns_for_each_detector_with_their_distance(report: Report) -> None:
+    layout = protocol_table(report.studies)
+    assert layout.head == ["", *(study.name for study in report.studies)]
+    shown = {line[0].value: line[1:] for line in layout.lines}
+    for label, protocol, metric in (
+        ("AP-Old (300/image)", "old", "AP"),
+        ("AP-Fixed (10,000/class)", "fixed", "AP"),
+        ("AP-Pool APr", "pool", "APr"),
+    ):
+        first, second = (study.evaluation[protocol][metric] for study in report.studies)
+        assert [cell.value for cell in shown[label]] == [f"{100 * v:.2f}" for v in (first, second)]
+        assert [cell.delta for cell in shown[label]] == ["", f"{100 * (second - first):+.2f}"]
+    assert len(shown) == 12

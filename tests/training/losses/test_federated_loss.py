@@ -1,0 +1,93 @@
+"""The classes that the federated loss draws."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from lvdet.training.losses.federated import Federated, draw_classes, federated_loss
+
+torch.set_num_threads(1)
+
+IMAGES = np.array([1, 4, 25, 100, 900, 0, 64], dtype=np.int64)
+DRAWS = 4000
+
+
+def drawn(present: NDArray[np.bool_], size: int, draws: int = DRAWS) -> NDArray[np.bool_]:
+    """[draws, K], with the weights that `Federated` makes of IMAGES."""
+    torch.manual_seed(11)
+    weight = Federated(torch.from_numpy(IMAGES), size).weight
+    rows = [draw_classes(torch.from_numpy(present), weight, size) for _ in range(draws)]
+    return torch.stack(rows).numpy()
+
+
+def chance_of_being_drawn(weight: NDArray[np.float64], size: int) -> NDArray[np.float64]:
+    """Of each class, over all orders in which `size` can be drawn one after the other."""
+    chance = np.zeros(len(weight))
+    for order in itertools.permutations(np.flatnonzero(weight), size):
+        left, of_order = weight.sum(), 1.0
+        for c in order:
+            of_order *= weight[c] / left
+            left -= weight[c]
+        chance[list(order)] += of_order
+    return chance
+
+
+@pytest.mark.parametrize(
+    ("size", "present"),
+    [(1, ()), (2, ()), (3, ()), (5, ()), (2, (0,)), (5, (0,)), (3, (1, 3)), (2, (1, 3))],
+)
+def test_chances_are_those_of_drawing_one_after_the_other(
+    size: int, present: tuple[int, ...]
+) -> None:
+    there = np.isin(np.arange(len(IMAGES)), present)
+    weight = np.where(there, 0.0, np.sqrt(IMAGES))
+    chance = chance_of_being_drawn(weight, size - len(present)) + there
+    often = drawn(there, size).mean(axis=0)
+    spread = np.sqrt(chance * (1 - chance) / DRAWS)
+    assert (np.abs(often - chance) <= 3.5 * spread + 1e-12).all()
+
+
+@given(
+    images=st.lists(st.sampled_from([0, 1, 5, 1000, 10**6]), min_size=1, max_size=12),
+    size=st.integers(1, 15),
+    data=st.data(),
+)
+def test_size_and_members(images: list[int], size: int, data: st.DataObject) -> None:
+    flags = st.lists(st.booleans(), min_size=len(images), max_size=len(images))
+    present = torch.tensor(data.draw(flags))
+    weight = torch.tensor(images).sqrt()
+    chosen = draw_classes(present, weight, size)
+    could = present | (weight > 0)
+    assert bool((chosen | ~present).all())
+    assert bool((could | ~chosen).all())
+    assert chosen.sum() == max(present.sum(), min(size, could.sum()))
+
+
+def test_every_draw_is_another() -> None:
+    assert len({tuple(row) for row in drawn(np.zeros(len(IMAGES), dtype=bool), 3, 50)}) > 5
+
+
+def test_background_counts_and_classes_not_drawn_do_not() -> None:
+    """With room for two, one present and one alone that can be drawn: classes 2 and 0."""
+    logits = torch.randn(3, 4, generator=torch.manual_seed(0)).requires_grad_()
+    weight = torch.tensor([3.0, 0.0, 0.0, 0.0])
+    federated_loss(logits, torch.tensor([2, 4, -1]), weight, 2, torch.tensor(2.0)).backward()
+    assert (logits.grad != 0).tolist() == [
+        [True, False, True, False],
+        [True, False, True, False],
+        [False, False, False, False],
+    ]
+
+
+def test_more_present_classes_than_room_stay() -> None:
+    logits = torch.randn(5, 9, generator=torch.manual_seed(0)).requires_grad_()
+    label = torch.tensor([0, 3, 4, 7, 9])
+    federated_loss(logits, label, torch.ones(9), 2, torch.tensor(2.0)).backward()
+    assert (logits.grad != 0).any(dim=0).nonzero()[:, 0].tolist() == [0, 3, 4, 7]

@@ -1,0 +1,132 @@
+"""What two processes have to tell each other, beside one that has it all."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from lvdet.training.configuration.config_file import read_config
+from lvdet.training.loop.processes import any_over_processes, joined
+from lvdet.training.losses.balanced_groups import BalancedGroups
+from lvdet.training.losses.class_loss import ClassLoss
+from lvdet.training.losses.federated import Federated
+from lvdet.training.train import train
+from training.tiny_set import write_config, write_set
+
+ROWS, FEATURES = 24, 5
+
+#: Classes of two groups; the halves of the labels have different ones, and not as many samples.
+COUNTS = [5, 50, 5, 50, 5, 50, 5, 50]
+LABELS = [0, 1, 1, 8, 8, 8] * 2 + [2, 3, 8, -1, -1, 5] * 2
+
+CHILD = f"""
+import json, os, sys, warnings
+sys.path.insert(0, {str(Path(__file__).resolve().parents[1])!r})
+warnings.simplefilter("error")
+import torch
+torch.set_num_threads(1)
+from training import test_processes
+print(json.dumps(test_processes.{{call}}(int(os.environ["RANK"]))))
+"""
+
+
+def on_two(call: str) -> list[subprocess.CompletedProcess[str]]:
+    """Calls a function of this module in two processes; it gets its rank."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": "2"}
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", CHILD.format(call=call)],
+            env=os.environ | place | {"RANK": str(rank), "LOCAL_RANK": str(rank)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    done = []
+    for process in started:
+        out, err = process.communicate(timeout=100)
+        done.append(subprocess.CompletedProcess(process.args, process.returncode, out, err))
+    return done
+
+
+def gradient(loss: ClassLoss, rows: slice, samples: float) -> list[list[float]]:
+    """Of a linear layer before the loss, with some of the rows."""
+    random = np.random.default_rng(3)
+    x = torch.tensor(random.normal(size=(ROWS, FEATURES)))[rows]
+    weight = torch.tensor(random.normal(size=(FEATURES, loss.outputs)), requires_grad=True)
+    torch.manual_seed(7)
+    loss.loss(x @ weight, torch.tensor(LABELS)[rows], torch.tensor(samples)).backward()
+    assert weight.grad is not None
+    found: list[list[float]] = weight.grad.tolist()
+    return found
+
+
+def losses() -> list[ClassLoss]:
+    """β is so large that every sample of a process is chosen."""
+    counts = torch.tensor(COUNTS)
+    return [BalancedGroups(counts, 1000.0), Federated(counts, 7)]
+
+
+def gradients_of_halves(rank: int) -> dict[str, object]:
+    samples = sum(label >= 0 for label in LABELS) / 2
+    half = slice(rank * ROWS // 2, (rank + 1) * ROWS // 2)
+    mask = torch.tensor([rank == 0, rank == 1, False])
+    with joined("cpu"):
+        return {
+            "any": any_over_processes(mask).tolist(),
+            "gradients": [gradient(loss, half, samples) for loss in losses()],
+        }
+
+
+def test_losses_have_the_gradient_of_one_process() -> None:
+    halves = []
+    for done in on_two("gradients_of_halves"):
+        assert done.returncode == 0, done.stderr
+        halves.append(json.loads(done.stdout))
+    assert [half["any"] for half in halves] == [[True, True, False]] * 2
+    samples = sum(label >= 0 for label in LABELS)
+    for number, loss in enumerate(losses()):
+        whole = gradient(loss, slice(None), samples)
+        mean = np.mean([half["gradients"][number] for half in halves], axis=0)
+        np.testing.assert_allclose(mean, whole, rtol=1e-9, err_msg=type(loss).__name__)
+
+
+def go_on_in_folders_of_their_own(rank: int) -> None:
+    folder = Path(os.environ["LVDET_TEST_FOLDER"])
+    config = read_config(folder / "tiny.toml", ["schedule.steps=4"])
+    train(config, folder / f"run{rank}", device="cpu", resume=True)
+
+
+def test_processes_that_would_go_on_from_different_steps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second does not see the folder of the first."""
+    write_set(tmp_path)
+    write_config(tmp_path)
+    train(read_config(tmp_path / "tiny.toml", ["schedule.steps=3"]), tmp_path / "run0")
+    monkeypatch.setenv("LVDET_TEST_FOLDER", str(tmp_path))
+    for rank, done in enumerate(on_two("go_on_in_folders_of_their_own")):
+        assert done.returncode == 1
+        (last,) = [line for line in done.stderr.splitlines() if "InputError: " in line] or [""]
+        mine, other = (3, 0) if rank == 0 else (0, 3)
+        assert f"process {rank} would go on from step {mine}, others from {other}: all" in last, (
+            done.stderr
+        )
+    assert (tmp_path / "run0" / "checkpoints" / "step-000000003").exists()
+
+
+def test_one_process_alone() -> None:
+    mask = torch.tensor([True, False])
+    assert any_over_processes(mask) is mask
