@@ -53,6 +53,7 @@ PUBLIC = [
     "reliability_curve",
     "rerank",
     "search_class_cap",
+    "set_threads",
     "simulate",
     "sweep",
     "write_detections",

@@ -16,16 +16,16 @@ def run(job: Job) -> Mapping[str, float | None]:
     import lvdet
 
     @contextmanager
-    def watch(_: str) -> Iterator[None]:
+    def progress(_: str) -> Iterator[None]:
         with job.phase("read"):
             yield None
 
     files = (job.ground_truth, job.detections)
     with job.phase("all"):
         if job.do == "tables":
-            swept = lvdet.sweep(*files, paper="all", iou=job.iou, watch=watch)
+            swept = lvdet.sweep(*files, paper="all", iou=job.iou, progress=progress)
         else:
-            result = lvdet.evaluate(*files, iou=job.iou, watch=watch)
+            result = lvdet.evaluate(*files, iou=job.iou, progress=progress)
     job.seconds["evaluate"] = job.seconds.pop("all") - job.seconds["read"]
     if job.do == "tables":
         job.extra["rows"] = len(swept.rows)

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from lvdet.tables.ground_truth import GroundTruth
     from lvdet.tables.masks import Masks
     from lvdet.tables.matches import Matches
+    from lvdet.threads import set_threads
     from lvdet.writers.merge import merge_top_k
     from lvdet.writers.top_k_writer import TopKWriter
 
@@ -92,6 +93,7 @@ __all__ = [
     "reliability_curve",
     "rerank",
     "search_class_cap",
+    "set_threads",
     "simulate",
     "sweep",
     "write_detections",
@@ -140,6 +142,7 @@ _HOMES = {
     "reliability_curve": "lvdet.calibration.reliability",
     "rerank": "lvdet.studies.reranking",
     "search_class_cap": "lvdet.studies.reranking",
+    "set_threads": "lvdet.threads",
     "simulate": "lvdet.simulation.simulate",
     "sweep": "lvdet.studies.sweep",
     "write_detections": "lvdet.files.detection_files",

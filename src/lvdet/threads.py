@@ -1,4 +1,4 @@
-"""How many threads the native kernels use."""
+"""How many threads the native kernels use: one setting for the whole process."""
 
 from __future__ import annotations
 
@@ -8,21 +8,37 @@ from lvdet.errors import InputError
 
 MOST_THREADS = 1024
 
+_setting: int | None = None
 
-def thread_count(threads: int | None = None) -> int:
-    """`threads`, or LVDET_THREADS, or the cores this process may use."""
-    if threads is None:
-        text = os.environ.get("LVDET_THREADS", "")
-        if not text:
-            return (
-                len(os.sched_getaffinity(0))
-                if hasattr(os, "sched_getaffinity")
-                else (os.cpu_count() or 1)
-            )
+
+def set_threads(threads: int | None) -> None:
+    """Sets the number of threads for everything that follows in this process.
+
+    None returns to the default: LVDET_THREADS where that is set, else one per core. Results do
+    not depend on the number of threads.
+    """
+    global _setting
+    _setting = None if threads is None else _valid(threads)
+
+
+def thread_count() -> int:
+    """The number of threads to use: as set, or LVDET_THREADS, or the cores of this process."""
+    if _setting is not None:
+        return _setting
+    text = os.environ.get("LVDET_THREADS", "")
+    if text:
         try:
-            threads = int(text)
+            return _valid(int(text))
         except ValueError:
             raise InputError(f"LVDET_THREADS is {text!r}, expected a number of threads") from None
-    if not isinstance(threads, int) or not 1 <= threads <= MOST_THREADS:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _valid(threads: int) -> int:
+    if isinstance(threads, bool) or not isinstance(threads, int):
+        raise InputError(f"threads is {threads!r}, expected a whole number")
+    if not 1 <= threads <= MOST_THREADS:
         raise InputError(f"{threads} threads, expected 1 to {MOST_THREADS:,}")
     return threads

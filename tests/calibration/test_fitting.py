@@ -358,7 +358,7 @@ def test_threads_change_nothing(method: str, samples: Samples) -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_progress_ends_with_everything(method: str, samples: Samples) -> None:
     told: list[tuple[int, int]] = []
-    fit_classes(samples, Recipe.of(method), progress=lambda done, total: told.append((done, total)))
+    fit_classes(samples, Recipe.of(method), update=lambda done, total: told.append((done, total)))
     assert told
     done, total = told[-1]
     assert done == total > 0

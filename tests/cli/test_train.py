@@ -151,5 +151,5 @@ def test_the_bar_without_rich() -> None:
 
 
 def test_no_bar_where_nobody_is_looking() -> None:
-    with terminal.progress_bar("reading") as progress:
-        assert progress is None
+    with terminal.progress_bar("reading") as update:
+        assert update is None

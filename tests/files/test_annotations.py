@@ -224,7 +224,7 @@ def test_a_file_without_rows(tmp_path: Path) -> None:
 
 def test_progress(tmp_path: Path) -> None:
     seen: list[tuple[int, ...]] = []
-    gt = read(tmp_path, coco(), progress=lambda *news: seen.append(news))
+    gt = read(tmp_path, coco(), update=lambda *news: seen.append(news))
     assert_holds_truth(gt, coco())
     assert seen[-1][0] == seen[-1][1] == (tmp_path / "gt.json").stat().st_size
 

@@ -35,7 +35,7 @@ from files.record_files import (
     save,
 )
 from lvdet.files import detections_json, parquet, stream
-from lvdet.files.files import run_reader
+from lvdet.files.opening import run_reader
 from lvdet.files.stream import detection_tables
 from lvdet.tables.masks import no_masks
 
@@ -326,7 +326,7 @@ def test_progress_over_files_never_falls_and_ends_at_all(tmp_path: Path) -> None
     for kind in KINDS:
         written(MASKED * 20, tmp_path / "in", kind)
     told: list[tuple[int, int]] = []
-    for _ in detection_tables(tmp_path / "in", progress=lambda *news: told.append(news)):
+    for _ in detection_tables(tmp_path / "in", update=lambda *news: told.append(news)):
         pass
     total = sum(path.stat().st_size for path in (tmp_path / "in").iterdir())
     assert {of for _, of in told} == {total}
@@ -343,7 +343,7 @@ def test_progress_can_stop_the_reading(tmp_path: Path) -> None:
 
     path = save(tmp_path / "r.json", ROWS * 40)
     before = threading.enumerate()
-    tables = detection_tables(path, progress=stop)
+    tables = detection_tables(path, update=stop)
     with pytest.raises(KeyboardInterrupt):
         list(tables)
     assert threading.enumerate() == before
@@ -405,9 +405,9 @@ def test_each_stretch_begins_where_the_last_one_ended(
 ) -> None:
     begun: list[int] = []
 
-    def watched(read: Any, size: int, progress: Any, begin: int) -> dict[str, Any]:
+    def watched(read: Any, size: int, update: Any, begin: int) -> dict[str, Any]:
         begun.append(begin)
-        return run_reader(read, size, progress, begin)
+        return run_reader(read, size, update, begin)
 
     monkeypatch.setattr(detections_json, "run_reader", watched)
     text = json.dumps(ROWS * 20)

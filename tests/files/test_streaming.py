@@ -421,7 +421,7 @@ def test_progress_over_files_never_falls_and_ends_at_all(tmp_path: Path) -> None
     lvdet.write_detections(dt[: len(dt) // 2], tmp_path / "a.json")
     lvdet.write_detections(dt[len(dt) // 2 :], tmp_path / "b.parquet")
     told: list[tuple[int, int]] = []
-    lvdet.read_detections(tmp_path, progress=lambda done, total: told.append((done, total)))
+    lvdet.read_detections(tmp_path, update=lambda done, total: told.append((done, total)))
     total = sum(path.stat().st_size for path in tmp_path.iterdir())
     assert {of for _, of in told} == {total}
     assert [done for done, _ in told] == sorted(done for done, _ in told)

@@ -7,7 +7,7 @@ from functools import partial
 
 from lvdet.calibration.calibrator import Calibrator
 from lvdet.files.convert import convert
-from lvdet.files.files import Progress
+from lvdet.files.progress import Update
 
 
 def calibrate_file(
@@ -15,10 +15,9 @@ def calibrate_file(
     source: str | os.PathLike[str] | list[str | os.PathLike[str]],
     target: str | os.PathLike[str],
     *,
-    threads: int | None = None,
-    progress: Progress | None = None,
+    update: Update | None = None,
 ) -> int:
     """Writes what is read with new scores, some rows at a time; returns how many there were."""
-    change = partial(calibrator.transform, threads=threads)
-    written, _ = convert(source, target, change=change, threads=threads, progress=progress)
+    change = partial(calibrator.transform)
+    written, _ = convert(source, target, change=change, update=update)
     return written

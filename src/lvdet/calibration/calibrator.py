@@ -22,7 +22,7 @@ from lvdet.evaluation.input_warnings import reading_warnings
 from lvdet.evaluation.pair import Annotations, DetectionSource, ResultSource
 from lvdet.evaluation.protocols import FIXED_PER_CLASS
 from lvdet.files.detection_files import read_detections
-from lvdet.files.files import Progress, Watch, watched
+from lvdet.files.progress import Progress, Update, track
 from lvdet.tables.categories import Categories
 from lvdet.tables.detections import Detections
 from lvdet.tables.problems import rows_of
@@ -83,8 +83,7 @@ class Calibrator:
         iou: str | None = None,
         iou_threshold: float = IOU_THRESHOLD,
         dets_per_class: int = FIXED_PER_CLASS,
-        threads: int | None = None,
-        watch: Watch | None = None,
+        progress: Progress | None = None,
     ) -> Calibrator:
         """Fits to annotations and results, tables or paths as for `evaluate`.
 
@@ -98,24 +97,22 @@ class Calibrator:
             iou=iou,
             iou_threshold=iou_threshold,
             dets_per_class=dets_per_class,
-            threads=threads,
-            watch=watch,
+            progress=progress,
         )
         require_right(samples, iou_threshold)
         origin = Origin(
             pair.gt.source, pair.results.source, pair.iou, float(iou_threshold), dets_per_class
         )
         self.warnings = reading_warnings(pair.gt, pair.results, exact_lvis=False)
-        with watched(watch, f"fitting {self._recipe.method}", "classes") as progress:
-            return self.fit_samples(samples, origin, threads=threads, progress=progress)
+        with track(progress, f"fitting {self._recipe.method}", "classes") as update:
+            return self.fit_samples(samples, origin, update=update)
 
     def fit_samples(
         self,
         samples: Samples,
         origin: Origin,
         *,
-        threads: int | None = None,
-        progress: Progress | None = None,
+        update: Update | None = None,
     ) -> Calibrator:
         """Fits to scores and labels that are there already."""
         self._record = Record(
@@ -124,18 +121,16 @@ class Calibrator:
             samples.categories,
             samples.counts(),
             samples.right_counts(),
-            fit_classes(samples, self._recipe, threads=threads, progress=progress),
+            fit_classes(samples, self._recipe, update=update),
         )
         return self
 
-    def transform(self, detections: DetectionSource, *, threads: int | None = None) -> Detections:
+    def transform(self, detections: DetectionSource) -> Detections:
         """The detections with new scores."""
-        table = read_detections(detections, threads=threads)
+        table = read_detections(detections)
         rows = self.class_rows(table.category_ids, table.source)
         require_chances(table.score, table.named)
-        return table.with_scores(
-            self.record.fitted.new_scores(rows[table.category], table.score, threads=threads)
-        )
+        return table.with_scores(self.record.fitted.new_scores(rows[table.category], table.score))
 
     def class_rows(self, category_ids: NDArray[np.int64], source: str) -> NDArray[np.int32]:
         """Where classes stand among those it was fitted for; raises where one does not."""

@@ -24,7 +24,7 @@ from lvdet.calibration.fitting import Fitted, Recipe
 from lvdet.calibration.labelled_scores import require_iou_threshold
 from lvdet.calibration.maps import Floats, Lines, LogOdds, Map, Steps
 from lvdet.errors import InputError
-from lvdet.files.files import write_whole
+from lvdet.files.writing import write_whole
 from lvdet.matching.match import IOU_KINDS
 from lvdet.tables.categories import FREQUENCIES, Categories
 from lvdet.tables.values import require_limit

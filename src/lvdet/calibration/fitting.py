@@ -14,7 +14,7 @@ from lvdet.calibration.maps import KEEP, Floats, Map, constant
 from lvdet.calibration.methods import FITS, fit_groups
 from lvdet.calibration.order import calibrated
 from lvdet.errors import InputError
-from lvdet.files.files import Progress
+from lvdet.files.progress import Update
 from lvdet.tables.categories import FREQUENCIES, Categories
 from lvdet.threads import thread_count
 
@@ -64,16 +64,14 @@ class Fitted:
     maps: tuple[Map, ...]
     of_class: NDArray[np.int64]
 
-    def new_scores(
-        self, category: NDArray[np.int32], score: Floats, *, threads: int | None = None
-    ) -> Floats:
+    def new_scores(self, category: NDArray[np.int32], score: Floats) -> Floats:
         """[N] scores of detections of classes ([N], rows of the categories)."""
         groups = len(self.of_class)
         if (category[1:] >= category[:-1]).all():  # in the order of the classes already
             offsets = np.searchsorted(category, np.arange(groups + 1, dtype=category.dtype))
             order, ranked = None, score
         else:
-            order, offsets = _native.rank_groups(category, groups, score, thread_count(threads))
+            order, offsets = _native.rank_groups(category, groups, score, thread_count())
             ranked = score[order]
         new = np.empty(len(score))
         for row in np.flatnonzero(np.diff(offsets)).tolist():
@@ -87,24 +85,21 @@ def fit_classes(
     samples: Samples,
     recipe: Recipe,
     *,
-    threads: int | None = None,
-    progress: Progress | None = None,
+    update: Update | None = None,
 ) -> Fitted:
     """The map of every class."""
     if not len(samples.categories):
         return Fitted((), np.zeros(0, dtype=np.int64))
     if recipe.method == HIERARCHICAL:
-        own = fit_hierarchical(samples, threads=threads, progress=progress)
+        own = fit_hierarchical(samples, update=update)
         return Fitted(tuple(own), np.arange(len(own)))
     group = _groups(samples.categories, recipe.grouping)
     count = int(group.max(initial=-1)) + 1
-    grouped = (
-        samples if recipe.grouping == "class" else samples.grouped(group, count, threads=threads)
-    )
-    found = fit_groups(grouped, recipe.method, threads=threads, progress=progress)
+    grouped = samples if recipe.grouping == "class" else samples.grouped(group, count)
+    found = fit_groups(grouped, recipe.method, update=update)
     missing = [place for place, score_map in enumerate(found) if score_map is None]
     if missing and recipe.missing == "frequency":
-        wider = _wider(samples, recipe, threads)
+        wider = _wider(samples, recipe)
         first = np.unique(group, return_index=True)[1]
         for place in missing:
             found[place] = wider[first[place]]
@@ -113,13 +108,13 @@ def fit_classes(
     return Fitted(maps, group.astype(np.int64))
 
 
-def _wider(samples: Samples, recipe: Recipe, threads: int | None) -> list[Map | None]:
+def _wider(samples: Samples, recipe: Recipe) -> list[Map | None]:
     """[C] the fit of each class's frequency group, or of all classes where that has none."""
-    every = samples.grouped(np.zeros(len(samples.categories), dtype=np.int32), 1, threads=threads)
-    (whole,) = fit_groups(every, recipe.method, threads=threads)
+    every = samples.grouped(np.zeros(len(samples.categories), dtype=np.int32), 1)
+    (whole,) = fit_groups(every, recipe.method)
     group = samples.categories.group_numbers()
-    grouped = samples.grouped(group, int(group.max(initial=-1)) + 1, threads=threads)
-    found = fit_groups(grouped, recipe.method, threads=threads)
+    grouped = samples.grouped(group, int(group.max(initial=-1)) + 1)
+    found = fit_groups(grouped, recipe.method)
     return [whole if found[place] is None else found[place] for place in group]
 
 

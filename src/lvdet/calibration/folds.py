@@ -9,7 +9,7 @@ from lvdet.calibration.fitting import Recipe, fit_classes
 from lvdet.calibration.labelled_scores import Samples
 from lvdet.calibration.maps import Floats
 from lvdet.errors import InputError
-from lvdet.files.files import Progress
+from lvdet.files.progress import Update
 
 
 def require_folds(folds: object, images: int) -> None:
@@ -26,8 +26,7 @@ def cross_scores(
     category: NDArray[np.int32],
     score: Floats,
     *,
-    threads: int | None = None,
-    progress: Progress | None = None,
+    update: Update | None = None,
 ) -> Floats:
     """[N] new scores of detections ([N] class and score), each by a fit to the samples of the
     other parts; `folds` ([N]) is the part that the image of each detection is in, `sample_folds`
@@ -36,11 +35,11 @@ def cross_scores(
     parts = int(folds.max(initial=-1)) + 1
     for part in range(parts):
         others = samples.where(sample_folds != part)
-        fitted = fit_classes(others, recipe, threads=threads)
+        fitted = fit_classes(others, recipe)
         here = np.flatnonzero(folds == part)
-        new[here] = fitted.new_scores(category[here], score[here], threads=threads)
-        if progress is not None:
-            progress(part + 1, parts)
+        new[here] = fitted.new_scores(category[here], score[here])
+        if update is not None:
+            update(part + 1, parts)
     return new
 
 

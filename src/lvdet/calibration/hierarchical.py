@@ -24,7 +24,7 @@ from lvdet.calibration.beta import START, features
 from lvdet.calibration.labelled_scores import Samples
 from lvdet.calibration.logistic import Labelled, Prior, fit_logistic, likelihoods
 from lvdet.calibration.maps import Floats, LogOdds
-from lvdet.files.files import Progress
+from lvdet.files.progress import Update
 
 #: Variances of slopes and offset at the beginning. They stay in the sums as those of one more
 #: class, at the mean of its group, and of one more group, whose scores are chances already: so that
@@ -44,9 +44,7 @@ _ROUNDING = 1e-9
 _APART = 1e12
 
 
-def fit_hierarchical(
-    samples: Samples, *, threads: int | None = None, progress: Progress | None = None
-) -> list[LogOdds]:
+def fit_hierarchical(samples: Samples, *, update: Update | None = None) -> list[LogOdds]:
     """The map of every class, also of those without a detection."""
     group = samples.categories.group_numbers()
     if not len(group):
@@ -67,10 +65,9 @@ def fit_hierarchical(
             weights,
             rising=False,
             prior=levels.prior(group),
-            threads=threads,
-            progress=progress,
+            update=update,
         )
-        loss, slope, curvature = likelihoods(data, weights, threads=threads)
+        loss, slope, curvature = likelihoods(data, weights)
         shift = np.einsum("kij,kj->ki", curvature, weights) - slope
         return _Seen(levels, weights, loss, Evidence(curvature, shift, group))
 
@@ -90,9 +87,7 @@ def fit_hierarchical(
         else:
             reach = np.where(way > reach / 2, 2 * reach, reach)
             best = tried
-    weights = fit_logistic(
-        data, best.weights, prior=levels.prior(group), threads=threads, progress=progress
-    )
+    weights = fit_logistic(data, best.weights, prior=levels.prior(group), update=update)
     return [LogOdds(*row) for row in weights.tolist()]
 
 

@@ -14,7 +14,7 @@ from lvdet.calibration.maps import Floats
 from lvdet.errors import InputError
 from lvdet.evaluation.pair import Annotations, Pair, ResultSource, load_pair
 from lvdet.evaluation.protocols import FIXED_PER_CLASS
-from lvdet.files.files import Watch
+from lvdet.files.progress import Progress
 from lvdet.limits.budgets import PerClass
 from lvdet.limits.needs import Need
 from lvdet.tables.categories import Categories
@@ -81,12 +81,10 @@ class Samples:
             offsets=kept[self.offsets].astype(np.int64),
         )
 
-    def grouped(
-        self, group: NDArray[np.int32], groups: int, *, threads: int | None = None
-    ) -> Samples:
+    def grouped(self, group: NDArray[np.int32], groups: int) -> Samples:
         """The rows by groups of classes ([C] the group of each) and falling score."""
         order, offsets = _native.rank_groups(
-            group[self.category], groups, self.score, thread_count(threads)
+            group[self.category], groups, self.score, thread_count()
         )
         return replace(
             self,
@@ -104,14 +102,13 @@ def load_samples(
     iou: str | None = None,
     iou_threshold: float = IOU_THRESHOLD,
     dets_per_class: int = FIXED_PER_CLASS,
-    threads: int | None = None,
-    watch: Watch | None = None,
+    progress: Progress | None = None,
 ) -> tuple[Pair, Samples]:
     """The pair, and its samples: labels from the match that AP has, of the best detections of each
     class over all images."""
     require_iou_threshold(iou_threshold)
-    pair = load_best(gt, detections, dets_per_class, iou=iou, threads=threads, watch=watch)
-    matches = pair.matched(thresholds=[iou_threshold], threads=threads)
+    pair = load_best(gt, detections, dets_per_class, iou=iou, progress=progress)
+    matches = pair.matched(thresholds=[iou_threshold])
     return pair, samples_of(pair, matches, iou_threshold)
 
 
@@ -121,8 +118,7 @@ def load_best(
     dets_per_class: int,
     *,
     iou: str | None = None,
-    threads: int | None = None,
-    watch: Watch | None = None,
+    progress: Progress | None = None,
 ) -> Pair:
     """Annotations and the best detections of each class, no others."""
     budget = PerClass(dets_per_class)
@@ -131,10 +127,9 @@ def load_best(
         detections,
         lambda truth: [Need(budget, np.arange(len(truth.categories)))],
         iou=iou,
-        threads=threads,
-        watch=watch,
+        progress=progress,
     )
-    keep = pair.kept([budget], threads=threads)
+    keep = pair.kept([budget])
     return pair if keep is None else replace(pair, results=pair.results.where(keep))
 
 

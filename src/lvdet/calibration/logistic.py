@@ -18,7 +18,7 @@ from scipy.optimize import minimize
 
 from lvdet import _native
 from lvdet.calibration.maps import Floats, LogOdds
-from lvdet.files.files import Progress
+from lvdet.files.progress import Update
 from lvdet.threads import thread_count
 
 #: Slope of the log losses, in scaled features and by evidence, at which a fit is done.
@@ -67,8 +67,7 @@ def fit_logistic(
     *,
     rising: bool = True,
     prior: Prior | None = None,
-    threads: int | None = None,
-    progress: Progress | None = None,
+    update: Update | None = None,
 ) -> Floats:
     """[C, P] the most likely weights of each class, from `start` ([C, P]) on; a class without
     detections has what its prior finds most likely, or its start.
@@ -90,7 +89,7 @@ def fit_logistic(
         some = _Classes.of(data, classes, start[classes], prior and prior[classes]).scaled()
         weights[classes] = some.unscaled(some.rising_minimum() if rising else some.minimum())
 
-    _for_all(data.offsets, fit_some, threads, progress)
+    _for_all(data.offsets, fit_some, update)
     return weights
 
 
@@ -114,13 +113,12 @@ class LineMethod:
         right: NDArray[np.bool_],
         offsets: NDArray[np.int64],
         *,
-        threads: int | None = None,
-        progress: Progress | None = None,
+        update: Update | None = None,
     ) -> list[LogOdds]:
         """The map of each class."""
         data = Labelled(score, right, offsets, self.features, self.varied)
         start = np.tile(self.start, (len(offsets) - 1, 1))
-        weights = fit_logistic(data, start, threads=threads, progress=progress)
+        weights = fit_logistic(data, start, update=update)
         return [self.to_map(*row) for row in weights.tolist()]
 
     def fit(self, score: Floats, right: NDArray[np.bool_]) -> LogOdds:
@@ -129,9 +127,7 @@ class LineMethod:
         return found
 
 
-def likelihoods(
-    data: Labelled, weights: Floats, *, threads: int | None = None
-) -> tuple[Floats, Floats, Floats]:
+def likelihoods(data: Labelled, weights: Floats) -> tuple[Floats, Floats, Floats]:
     """[C] log loss of each class, its [C, P] slope and its [C, P, P] curvature, summed over its
     rows, at the weights ([C, P])."""
     loss, slope = np.zeros(len(weights)), np.zeros(weights.shape)
@@ -144,22 +140,21 @@ def likelihoods(
         slope[classes] = seen.slope * some.evidence[:, None]
         curvature[classes] = seen.curvature * some.evidence[:, None, None]
 
-    _for_all(data.offsets, look_at, threads)
+    _for_all(data.offsets, look_at)
     return loss, slope, curvature
 
 
 def _for_all(
     offsets: NDArray[np.int64],
     work: Callable[[NDArray[np.int64]], None],
-    threads: int | None,
-    progress: Progress | None = None,
+    update: Update | None = None,
 ) -> None:
     """Works on all classes that have detections, some at a time, on several threads."""
     blocks = list(_blocks(offsets))
-    with ThreadPoolExecutor(max(min(thread_count(threads), len(blocks)), 1)) as pool:
+    with ThreadPoolExecutor(max(min(thread_count(), len(blocks)), 1)) as pool:
         for classes, _ in zip(blocks, pool.map(work, blocks), strict=True):
-            if progress is not None:
-                progress(int(classes[-1]) + 1, len(offsets) - 1)
+            if update is not None:
+                update(int(classes[-1]) + 1, len(offsets) - 1)
 
 
 def _blocks(offsets: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:

@@ -12,7 +12,7 @@ from lvdet.evaluation.input_warnings import reading_warnings
 from lvdet.evaluation.pair import Annotations, ResultSource, headline
 from lvdet.evaluation.protocols import FIXED_PER_CLASS
 from lvdet.evaluation.summary import defined
-from lvdet.files.files import Watch
+from lvdet.files.progress import Progress
 from lvdet.rendering.table_text import Cell, Layout, percent, text
 
 _HEAD = ("", "detections", "ECE", "MCE", "adaptive", "Brier", "log loss")
@@ -81,8 +81,7 @@ def measure_calibration(
     iou: str | None = None,
     iou_threshold: float = IOU_THRESHOLD,
     dets_per_class: int = FIXED_PER_CLASS,
-    threads: int | None = None,
-    watch: Watch | None = None,
+    progress: Progress | None = None,
 ) -> Measurement:
     """How far scores are from the share of detections that are right: expected, maximum and
     adaptive calibration error, Brier score and log loss, overall, by frequency and by class."""
@@ -92,8 +91,7 @@ def measure_calibration(
         iou=iou,
         iou_threshold=iou_threshold,
         dets_per_class=dets_per_class,
-        threads=threads,
-        watch=watch,
+        progress=progress,
     )
     facts = pair.facts(classes=len(pair.gt.categories), exact_lvis=False)
     return Measurement(

@@ -20,7 +20,7 @@ from lvdet.errors import InputError
 from lvdet.evaluation.input_warnings import input_warnings, reading_warnings
 from lvdet.evaluation.pair import Annotations, ResultSource
 from lvdet.evaluation.protocols import FIXED_PER_CLASS
-from lvdet.files.files import Watch, watched
+from lvdet.files.progress import Progress, track
 from lvdet.limits.budgets import PerClass
 
 #: The paper's methods, and the one for classes with few detections.
@@ -42,8 +42,7 @@ def compare_calibration(
     iou: str | None = None,
     iou_threshold: float = IOU_THRESHOLD,
     dets_per_class: int = FIXED_PER_CLASS,
-    threads: int | None = None,
-    watch: Watch | None = None,
+    progress: Progress | None = None,
 ) -> CalibrationTable:
     """AP-Pool by rare, common and frequent without calibration and with each method.
 
@@ -62,10 +61,10 @@ def compare_calibration(
     require_iou_threshold(iou_threshold)
     if folds is None and train is None:
         folds = FOLDS
-    pair = load_best(gt, detections, dets_per_class, iou=iou, threads=threads, watch=watch)
+    pair = load_best(gt, detections, dets_per_class, iou=iou, progress=progress)
     if folds is not None:
         require_folds(folds, len(pair.gt.images))
-    judge = Judge(pair, iou_threshold, threads)
+    judge = Judge(pair, iou_threshold)
     warnings = input_warnings(
         pair.gt,
         pair.results,
@@ -80,8 +79,7 @@ def compare_calibration(
             iou=pair.iou,
             iou_threshold=iou_threshold,
             dets_per_class=dets_per_class,
-            threads=threads,
-            watch=watch,
+            progress=progress,
         )
         require_same_classes(learned, pair.gt.categories)
         warnings += reading_warnings(trained.gt, trained.results, exact_lvis=False)
@@ -98,8 +96,8 @@ def compare_calibration(
     for name, title, source in sources:
         rows = {}
         for method, recipe in recipes.items():
-            with watched(watch, f"fitting {method}", source.unit) as progress:
-                score = source.scores(recipe, ranking, progress)
+            with track(progress, f"fitting {method}", source.unit) as update:
+                score = source.scores(recipe, ranking, update)
             rows[method] = source.worth(score)
         blocks.append(Block(name, title, source.uncalibrated, rows))
     return CalibrationTable(

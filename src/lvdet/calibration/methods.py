@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from lvdet.calibration import bbq, beta, histogram, identity, isotonic, platt, temperature
 from lvdet.calibration.labelled_scores import Samples
 from lvdet.calibration.maps import KEEP, Floats, Map
-from lvdet.files.files import Progress
+from lvdet.files.progress import Update
 
 
 class FitAll(Protocol):
@@ -25,8 +25,7 @@ class FitAll(Protocol):
         right: NDArray[np.bool_],
         offsets: NDArray[np.int64],
         *,
-        threads: int | None = None,
-        progress: Progress | None = None,
+        update: Update | None = None,
     ) -> Sequence[Map]: ...
 
 
@@ -39,14 +38,13 @@ def _each(fit: Callable[[Floats, NDArray[np.bool_]], Map]) -> FitAll:
         right: NDArray[np.bool_],
         offsets: NDArray[np.int64],
         *,
-        threads: int | None = None,
-        progress: Progress | None = None,
+        update: Update | None = None,
     ) -> Sequence[Map]:
         maps: list[Map] = []
         for begin, end in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
             maps.append(fit(score[begin:end], right[begin:end]) if end > begin else KEEP)
-            if progress is not None:
-                progress(len(maps), len(offsets) - 1)
+            if update is not None:
+                update(len(maps), len(offsets) - 1)
         return maps
 
     return fit_all
@@ -72,14 +70,11 @@ def fit_groups(
     samples: Samples,
     method: str,
     *,
-    threads: int | None = None,
-    progress: Progress | None = None,
+    update: Update | None = None,
 ) -> list[Map | None]:
     """The map of each class (or group); None where none of its detections is right."""
     usable = samples.right_counts() > 0
     if not usable.all():
         samples = samples.where(np.repeat(usable, samples.counts()))
-    found = FITS[method](
-        samples.score, samples.right, samples.offsets, threads=threads, progress=progress
-    )
+    found = FITS[method](samples.score, samples.right, samples.offsets, update=update)
     return [one if known else None for one, known in zip(found, usable.tolist(), strict=True)]

@@ -18,7 +18,7 @@ from lvdet.calibration.method_table import Calibrated
 from lvdet.calibration.reliability import reliability
 from lvdet.evaluation.pair import Pair
 from lvdet.evaluation.scores import Scores
-from lvdet.files.files import Progress
+from lvdet.files.progress import Update
 from lvdet.matching.match import IOU_THRESHOLDS
 from lvdet.tables.categories import Categories
 from lvdet.tables.matches import Matches
@@ -29,14 +29,14 @@ from lvdet.tables.results import Ranking
 class Judge:
     """What new scores of the detections of a pair are worth."""
 
-    def __init__(self, pair: Pair, iou_threshold: float, threads: int | None) -> None:
-        self.pair, self.iou_threshold, self.threads = pair, iou_threshold, threads
+    def __init__(self, pair: Pair, iou_threshold: float) -> None:
+        self.pair, self.iou_threshold = pair, iou_threshold
         self.score = pair.results.ranking.score
         self.every = np.arange(len(pair.gt.categories))
-        self._matches = Scores(pair, threads=threads).matches
+        self._matches = Scores(pair).matches
         labels = self._matches
         if not np.isclose(IOU_THRESHOLDS, iou_threshold, rtol=0, atol=1e-9).any():
-            labels = pair.matched(thresholds=[iou_threshold], threads=threads)
+            labels = pair.matched(thresholds=[iou_threshold])
         self.samples = samples_of(pair, labels, iou_threshold)
 
     @cached_property
@@ -50,7 +50,6 @@ class Judge:
         scores = Scores(
             replace(self.pair, results=self.pair.results.with_scores(score)),
             matches=self._matches if not len(reordered) else None,
-            threads=self.threads,
         )
         return Calibrated(
             scores.pooled([], self.every),
@@ -74,7 +73,7 @@ class Trial(Protocol):
     unit: str
     uncalibrated: Calibrated
 
-    def scores(self, recipe: Recipe, ranking: Ranking, progress: Progress | None = None) -> Floats:
+    def scores(self, recipe: Recipe, ranking: Ranking, update: Update | None = None) -> Floats:
         """New scores of all detections of a ranking, by a method."""
         ...
 
@@ -93,11 +92,10 @@ class Trained:
         self.uncalibrated = judge.uncalibrated
         self.worth = judge.worth
 
-    def scores(self, recipe: Recipe, ranking: Ranking, progress: Progress | None = None) -> Floats:
+    def scores(self, recipe: Recipe, ranking: Ranking, update: Update | None = None) -> Floats:
         """New scores of all detections of a ranking, by a method."""
-        threads = self._judge.threads
-        fitted = fit_classes(self._samples, recipe, threads=threads, progress=progress)
-        return fitted_scores(fitted, self._samples.categories, ranking, threads=threads)
+        fitted = fit_classes(self._samples, recipe, update=update)
+        return fitted_scores(fitted, self._samples.categories, ranking)
 
 
 class CrossFitted:
@@ -118,10 +116,10 @@ class CrossFitted:
                 gt=gt.where(self._part[gt.image] == number),
                 results=results.where(self._fold == number),
             )
-            self._parts.append(Judge(pair, judge.iou_threshold, judge.threads))
+            self._parts.append(Judge(pair, judge.iou_threshold))
         self.uncalibrated = self._mean([one.uncalibrated for one in self._parts], judge.score)
 
-    def scores(self, recipe: Recipe, ranking: Ranking, progress: Progress | None = None) -> Floats:
+    def scores(self, recipe: Recipe, ranking: Ranking, update: Update | None = None) -> Floats:
         """New scores of all detections of a ranking, by a method."""
         judge = self._judge
         samples = judge.samples
@@ -132,8 +130,7 @@ class CrossFitted:
             self._folds_of(ranking),
             category_rows(judge.pair.gt, ranking)[ranking.category],
             ranking.score,
-            threads=judge.threads,
-            progress=progress,
+            update=update,
         )
 
     def worth(self, score: Floats) -> Calibrated:
@@ -153,12 +150,10 @@ class CrossFitted:
         )
 
 
-def fitted_scores(
-    fitted: Fitted, categories: Categories, ranking: Ranking, *, threads: int | None = None
-) -> Floats:
+def fitted_scores(fitted: Fitted, categories: Categories, ranking: Ranking) -> Floats:
     """[N] new scores of a ranking, by a fit for these classes."""
     category = rows_of(categories.ids, ranking.category_ids)[ranking.category]
-    return fitted.new_scores(category, ranking.score, threads=threads)
+    return fitted.new_scores(category, ranking.score)
 
 
 def _means(values: Sequence[dict[str, float]]) -> dict[str, float]:

@@ -39,8 +39,7 @@ def run(
         detections,
         iou=iou,
         exact_lvis=exact_lvis,
-        threads=threads,
-        watch=progress_bar,
+        progress=progress_bar,
     )
     if output is not None:
         write_json(result.to_dict(), output)

@@ -108,8 +108,7 @@ def fit(
         iou=iou,
         iou_threshold=iou_threshold,
         dets_per_class=dets_per_class,
-        threads=threads,
-        watch=progress_bar,
+        progress=progress_bar,
     )
     calibrator.save(output)
     print(f"wrote {output}: {calibrator.summary()}")
@@ -140,8 +139,8 @@ def apply(
 
     require_target(output)
     fitted = Calibrator.load(calibrator)
-    with progress_bar("calibrating") as progress:
-        written = calibrate_file(fitted, detections, output, threads=threads, progress=progress)
+    with progress_bar("calibrating") as update:
+        written = calibrate_file(fitted, detections, output, update=update)
     print(f"wrote {output}: {written:,} detections, scores by {fitted.recipe.method}")
 
 
@@ -204,8 +203,7 @@ def compare(
         iou=iou,
         iou_threshold=iou_threshold,
         dets_per_class=dets_per_class,
-        threads=threads,
-        watch=progress_bar,
+        progress=progress_bar,
     )
     for path in output or []:
         write_table(result, path)
@@ -239,8 +237,7 @@ def measure(
         iou=iou,
         iou_threshold=iou_threshold,
         dets_per_class=dets_per_class,
-        threads=threads,
-        watch=progress_bar,
+        progress=progress_bar,
     )
     if output is not None:
         write_json(result.to_dict(), output)

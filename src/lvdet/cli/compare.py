@@ -78,8 +78,7 @@ def run(
         confidence=confidence,
         seed=seed,
         exact_lvis=exact_lvis,
-        threads=threads,
-        watch=progress_bar,
+        progress=progress_bar,
     )
     for path in outputs:
         write_comparison(result, path, classes_shown)

@@ -46,13 +46,12 @@ def run(
     be larger than memory."""
     from lvdet.files.convert import convert
 
-    with progress_bar("reading results") as progress:
+    with progress_bar("reading results") as update:
         written, found = convert(
             detections,
             output,
             per_class=top_k_per_class,
             masks=not no_masks,
-            threads=threads,
-            progress=progress,
+            update=update,
         )
     print(f"wrote {output}: {written:,} detections (of {found:,})")

@@ -34,7 +34,7 @@ def run(
     from lvdet.evaluation.protocols import evaluate
     from lvdet.files.annotation_files import write_ground_truth
     from lvdet.files.detection_files import write_detections
-    from lvdet.files.files import make_folder
+    from lvdet.files.writing import make_folder
     from lvdet.reporting.report import build_report
     from lvdet.simulation.simulate import Settings, simulate, simulate_training
     from lvdet.studies.reranking import rerank

@@ -20,7 +20,7 @@ from lvdet.errors import InputError
 if TYPE_CHECKING:
     from lvdet.diagnosis.diagnosis_result import Diagnosis
     from lvdet.evaluation.evaluation_result import Evaluation
-    from lvdet.files.files import Watch
+    from lvdet.files.progress import Progress
 
 EXAMPLES = """\b
 Examples:
@@ -41,8 +41,7 @@ class Options(TypedDict):
     dets_per_class: int | None
     classes: str | None
     groups: dict[str, list[int | str]] | None
-    threads: int | None
-    watch: Watch
+    progress: Progress
 
 
 def run(
@@ -107,8 +106,7 @@ def run(
         "dets_per_class": dets_per_class,
         "classes": classes,
         "groups": None if groups is None else read_groups(groups),
-        "threads": threads,
-        "watch": progress_bar,
+        "progress": progress_bar,
     }
     diagnosis: Diagnosis | None = None
     if errors:

@@ -9,7 +9,7 @@ from typing import Any
 
 def write_json(content: dict[str, Any], path: Path) -> None:
     """Writes JSON, whole or not at all."""
-    from lvdet.files.files import write_whole
+    from lvdet.files.writing import write_whole
 
     with write_whole(path) as file:
         text = json.dumps(content, indent=2, ensure_ascii=False)

@@ -7,6 +7,8 @@ from typing import Annotated, TypeAlias
 
 import typer
 
+from lvdet.threads import set_threads
+
 Annotations: TypeAlias = Annotated[
     Path, typer.Argument(metavar="GT", help="LVIS or COCO annotations (.json, .json.gz).")
 ]
@@ -29,6 +31,18 @@ ExactLvis: TypeAlias = Annotated[
         help="Repeat the quirks of lvis (for COCO files, of pycocotools) to the bit.",
     ),
 ]
+
+
+def _set_threads(threads: int | None) -> int | None:
+    """Sets the number of threads for the whole process, or returns to the default."""
+    set_threads(threads)
+    return threads
+
+
 Threads: TypeAlias = Annotated[
-    int | None, typer.Option(help="Threads to use. Default: all cores, or LVDET_THREADS.")
+    int | None,
+    typer.Option(
+        callback=_set_threads,
+        help="Number of threads. Default: LVDET_THREADS, else one per core.",
+    ),
 ]

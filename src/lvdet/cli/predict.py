@@ -60,8 +60,8 @@ def run(arguments: Sequence[str]) -> None:
         overwrite=options.overwrite,
         skip_damaged=options.skip_damaged,
     )
-    with progress_bar("reading annotations") as progress:
-        listed = images_of(options.source, options.images, progress)
+    with progress_bar("reading annotations") as update:
+        listed = images_of(options.source, options.images, update)
     shown = None if options.image is None else listed.find(options.image)
     model = load_model(options.checkpoint, device_of(options.device))
     ids, names = model.category_ids.tolist(), model.category_names
@@ -205,9 +205,9 @@ def _predict(model: LoadedModel, listed: ImageList, output: Path, settings: Sett
     from lvdet.inference.predict import predict
     from lvdet.training.records.live_line import duration
 
-    watch = progress_bar
+    progress = progress_bar
     try:
-        summary = predict(model, listed.images, output, settings, watch)
+        summary = predict(model, listed.images, output, settings, progress)
     except DamagedImageError as error:
         raise InputError(
             f"{error}; the same command with --skip-damaged goes on from here without such images"

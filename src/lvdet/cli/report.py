@@ -86,7 +86,7 @@ def run(
         raise InputError("--train-gt and --train-dt are needed together")
 
     from lvdet.calibration.calibrator import Calibrator
-    from lvdet.files.files import make_folder
+    from lvdet.files.writing import make_folder
     from lvdet.reporting.paper_files import require_drawing
     from lvdet.reporting.report import build_report
 
@@ -104,8 +104,7 @@ def run(
         images=images,
         image_ids=image_id or (),
         resamples=resamples,
-        threads=threads,
-        watch=progress_bar,
+        progress=progress_bar,
     )
     report.save(output)
     for study in report.studies:
@@ -116,5 +115,5 @@ def run(
     for text in report.warnings:
         warn(text)
     if figures is not None:
-        written = report.save_figures(figures, watch=progress_bar)
+        written = report.save_figures(figures, progress=progress_bar)
         print(f"wrote {figures}: {len(written):,} files")

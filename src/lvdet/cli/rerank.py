@@ -91,8 +91,7 @@ def run(
         dets_per_image=dets_per_image,
         iou=iou,
         exact_lvis=exact_lvis,
-        threads=threads,
-        watch=progress_bar,
+        progress=progress_bar,
     )
     of_image = None if image is None else result.account().image(image)
     if output is not None:
@@ -115,7 +114,7 @@ def run(
 
 def write_account(account: Account, path: Path) -> None:
     """Writes a line of JSON for each image with changes."""
-    from lvdet.files.files import write_whole
+    from lvdet.files.writing import write_whole
 
     with write_whole(path) as file:
         for image in account:

@@ -119,8 +119,7 @@ def run(
             paper=rest or None,
             iou=iou,
             exact_lvis=exact_lvis,
-            threads=threads,
-            watch=progress_bar,
+            progress=progress_bar,
         )
     for path in outputs:
         write_tables(path, result, example)

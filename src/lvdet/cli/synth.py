@@ -59,13 +59,13 @@ def run(arguments: Sequence[str]) -> None:
         options.objects,
         options.seed,
     )
-    with progress_bar("drawing", unit="images") as progress:
+    with progress_bar("drawing", unit="images") as update:
         summary = make_image_set(
             options.folder,
             settings,
             workers=options.workers,
             overwrite=options.overwrite,
-            progress=progress,
+            update=update,
         )
     made = summary.to_dict()
     if options.output is not None:

@@ -19,6 +19,6 @@ def write_layouts(layouts: Sequence[Layout], path: Path) -> None:
 
 def write_text(text: str, path: Path) -> None:
     """Writes text, whole or not at all."""
-    from lvdet.files.files import write_text as write
+    from lvdet.files.writing import write_text as write
 
     write(text, path)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -13,7 +12,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from lvdet.evaluation.evaluation_result import Evaluation
-    from lvdet.files.files import Progress
+    from lvdet.files.progress import Update
     from lvdet.rendering.table_text import Layout
 
 
@@ -29,26 +28,21 @@ def note(text: str) -> None:
 
 
 @contextmanager
-def progress_bar(title: str, /, *, unit: str = "bytes") -> Iterator[Progress | None]:
+def progress_bar(title: str, /, *, unit: str = "bytes") -> Iterator[Update | None]:
     """A bar on stderr with time left, and with the rate of bytes; None where nobody is looking."""
     if not sys.stderr.isatty():
         yield None
         return
-    try:
-        from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            DownloadColumn,
-            MofNCompleteColumn,
-            Progress,
-            TextColumn,
-            TimeRemainingColumn,
-            TransferSpeedColumn,
-        )
-    except ModuleNotFoundError:
-        with _plain_bar(title, unit) as update:
-            yield update
-        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
 
     of_bytes = (DownloadColumn(), TransferSpeedColumn())
     with Progress(
@@ -61,30 +55,6 @@ def progress_bar(title: str, /, *, unit: str = "bytes") -> Iterator[Progress | N
     ) as bar:
         task = bar.add_task(title, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
-
-
-@contextmanager
-def _plain_bar(title: str, unit: str) -> Iterator[Progress]:
-    """The bar where rich is not installed: one line, drawn anew ten times a second at most."""
-    begun, drawn = time.monotonic(), 0.0
-    scale, name = (1e6, "MB") if unit == "bytes" else (1, unit)
-
-    def update(done: int, total: int) -> None:
-        nonlocal drawn
-        now = time.monotonic()
-        if now - drawn < 0.1 and done < total:
-            return
-        drawn = now
-        part = min(1.0, done / total) if total else 0.0
-        left = f"{(now - begun) * (1 - part) / part:,.0f} s left" if part else ""
-        bar = "#" * round(24 * part)
-        counts = f"{done / scale:,.0f}/{total / scale:,.0f} {name}"
-        print(f"\r{title} [{bar:24}] {counts} {left}\033[K", end="", file=sys.stderr, flush=True)
-
-    try:
-        yield update
-    finally:
-        print("\r\033[K", end="", file=sys.stderr, flush=True)
 
 
 def print_evaluation(result: Evaluation) -> None:

@@ -15,7 +15,7 @@ from lvdet.cli.targets import require_target
 from lvdet.cli.terminal import progress_bar
 
 if TYPE_CHECKING:
-    from lvdet.files.files import Progress
+    from lvdet.files.progress import Update
     from lvdet.training.configuration.config import Config
     from lvdet.training.model.detector import Detector
     from lvdet.training.records.vocabulary import Vocabulary
@@ -84,7 +84,7 @@ def run(arguments: Sequence[str]) -> None:
             evaluate=_evaluate,
             check=_check,
             line=LiveLine(),
-            watch=progress_bar,
+            progress=progress_bar,
         )
     except StoppedError as stopped:
         if first:
@@ -106,11 +106,11 @@ def run(arguments: Sequence[str]) -> None:
     print(checkpoint)
 
 
-def _check(config: Config, trained: Vocabulary, progress: Progress | None) -> None:
+def _check(config: Config, trained: Vocabulary, update: Update | None) -> None:
     """Refuses validation data that an evaluation would refuse, after many steps."""
     from lvdet.inference.image_list import annotated_images
 
-    listed = annotated_images(Path(config.data.val), Path(config.data.val_images), progress)
+    listed = annotated_images(Path(config.data.val), Path(config.data.val_images), update)
     listed.require_classes_of(trained.ids.tolist(), trained.names)
 
 

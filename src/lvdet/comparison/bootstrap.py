@@ -63,13 +63,11 @@ class Resampler:
         old: Budget,
         fixed: PerClass,
         exact_lvis: bool = False,
-        threads: int | None = None,
     ) -> None:
         gt, ranking = pair.gt, pair.results.ranking
-        self._threads = thread_count(threads)
         self._budget = fixed.limit
         classes = len(gt.categories)
-        scores = Scores(pair, exact_lvis=exact_lvis, threads=threads)
+        scores = Scores(pair, exact_lvis=exact_lvis)
         self._matches = matches = scores.matches
         keep = scores.kept([old], np.arange(classes))
         del scores  # and its orders
@@ -79,9 +77,9 @@ class Resampler:
         known = category_rows(gt, ranking)
         # What the annotations do not have is a class of its own, which nobody asks for.
         group = np.where(known < 0, np.int32(classes), known)[ranking.category]
-        ordering = _native.rank_groups(group, classes + 1, ranking.score, self._threads)
+        ordering = _native.rank_groups(group, classes + 1, ranking.score, thread_count())
         rows, begins = ordering
-        place = _native.find_places(ordering, matches.detection, self._threads)
+        place = _native.find_places(ordering, matches.detection, thread_count())
         self._category = matches.category
         self._place = (place - begins[self._category]).astype(np.int32)
         self._image = image[matches.detection]
@@ -114,7 +112,7 @@ class Resampler:
             self._budget,
             weights,
             RECALLS,
-            self._threads,
+            thread_count(),
         )
         missing = np.full((len(pool), len(NAMES) - pool.shape[1]), np.nan)
         return Drawn(old, fixed, np.concatenate([pool, missing], axis=1))

@@ -23,7 +23,7 @@ from lvdet.evaluation.input_warnings import input_warnings
 from lvdet.evaluation.pair import Annotations, Pair, ResultSource, load_pair
 from lvdet.evaluation.protocols import PROTOCOLS, protocols
 from lvdet.evaluation.scores import NAMES
-from lvdet.files.files import Watch, watched
+from lvdet.files.progress import Progress, track
 from lvdet.limits.budgets import PerClass, describe
 from lvdet.limits.needs import everything
 from lvdet.tables.ground_truth import GroundTruth
@@ -50,8 +50,7 @@ def compare_detectors(
     confidence: float = CONFIDENCE,
     seed: int = 0,
     exact_lvis: bool = False,
-    threads: int | None = None,
-    watch: Watch | None = None,
+    progress: Progress | None = None,
 ) -> Comparison:
     """Compares detectors with the first of them, under AP-Old, AP-Fixed and AP-Pool.
 
@@ -80,8 +79,7 @@ def compare_detectors(
             everything,
             iou=iou,
             exact_lvis=exact_lvis,
-            threads=threads,
-            watch=watch,
+            progress=progress,
         )
         pairs.append(pair)
     if iou is None:
@@ -95,8 +93,7 @@ def compare_detectors(
         confidence=confidence,
         seed=seed,
         exact_lvis=exact_lvis,
-        threads=threads,
-        watch=watch,
+        progress=progress,
     )
 
 
@@ -110,8 +107,7 @@ def compare_pairs(
     confidence: float = CONFIDENCE,
     seed: int = 0,
     exact_lvis: bool = False,
-    threads: int | None = None,
-    watch: Watch | None = None,
+    progress: Progress | None = None,
 ) -> Comparison:
     """The same for pairs of one ground truth and results of which nothing was left out."""
     _require_settings(len(pairs), resamples, confidence, seed)
@@ -138,18 +134,16 @@ def compare_pairs(
     drawing = _Drawing(
         gt,
         [
-            Resampler(
-                pair, old=budgets["old"][0], fixed=fixed, exact_lvis=exact_lvis, threads=threads
-            )
+            Resampler(pair, old=budgets["old"][0], fixed=fixed, exact_lvis=exact_lvis)
             for pair in pairs
         ],
     )
-    with watched(watch, "resampling images", "resamples") as progress:
-        step = 2 * LANES * thread_count(threads)
+    with track(progress, "resampling images", "resamples") as update:
+        step = 2 * LANES * thread_count()
         for first in range(0, resamples, step):
             drawing.add(first, min(step, resamples - first), seed)
-            if progress is not None:
-                progress(min(first + step, resamples), resamples)
+            if update is not None:
+                update(min(first + step, resamples), resamples)
     texts = {name: describe(limits) for name, limits in budgets.items()}
     thin = _thin(gt, drawing.images)
     compared = []

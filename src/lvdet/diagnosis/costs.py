@@ -48,8 +48,6 @@ def work_out(
     rows: Rows,
     objects: NDArray[np.bool_],
     classes: NDArray[np.int64],
-    *,
-    threads: int | None,
 ) -> Costs:
     """The costs over these classes; `objects` ([M]) are those that count.
 
@@ -75,7 +73,7 @@ def work_out(
     missed = np.flatnonzero(objects & ~found & ~pointed)
 
     truth = _each(gt.category[objects], len(gt.categories))
-    curves = _Curves(matches, threads)
+    curves = _Curves(matches)
     after = np.empty((len(KINDS) + len(TOTALS), len(truth)))
     for kind in (BOTH, DUPLICATE, BACKGROUND):
         after[kind] = curves.precision(right, counted & (rows.kind != kind), truth)
@@ -140,8 +138,8 @@ def _ranked_again(
 class _Curves:
     """AP of each class, for any choice of rows that are kept and right."""
 
-    def __init__(self, matches: Matches, threads: int | None) -> None:
-        self._matches, self._threads = matches, threads
+    def __init__(self, matches: Matches) -> None:
+        self._matches = matches
 
     def precision(
         self,
@@ -161,6 +159,5 @@ class _Curves:
             self._matches.category_offsets if offsets is None else offsets,
             order=order,
             keep=kept,
-            threads=self._threads,
         )
         return curves.precision[:, 0, 0]

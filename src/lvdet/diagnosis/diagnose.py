@@ -24,7 +24,7 @@ from lvdet.evaluation.protocols import (
     protocols,
 )
 from lvdet.evaluation.truncation import Cuts
-from lvdet.files.files import Watch
+from lvdet.files.progress import Progress
 from lvdet.limits.budgets import PerClass, describe
 from lvdet.limits.needs import Need
 from lvdet.matching.match import match, to_be_found
@@ -44,8 +44,7 @@ def diagnose(
     groups: Mapping[str, Iterable[int | str]] | None = None,
     foreground: float = FOREGROUND,
     background: float = BACKGROUND,
-    threads: int | None = None,
-    watch: Watch | None = None,
+    progress: Progress | None = None,
 ) -> Diagnosis:
     """The kinds of errors in a results file, how many there are of each, and what each costs.
 
@@ -64,7 +63,7 @@ def diagnose(
         chosen = select(gt, classes, resolve_groups(gt.categories, groups))
         return [Need(PerClass(dets_per_class), chosen)]
 
-    pair = load_pair(gt, detections, needs, iou=iou, threads=threads, watch=watch)
+    pair = load_pair(gt, detections, needs, iou=iou, progress=progress)
     return diagnose_pair(
         pair,
         dets_per_class=dets_per_class,
@@ -72,7 +71,6 @@ def diagnose(
         groups=groups,
         foreground=foreground,
         background=background,
-        threads=threads,
     )
 
 
@@ -86,8 +84,7 @@ def evaluate_and_diagnose(
     dets_per_class: int | None = None,
     classes: str | Iterable[int | str] | None = None,
     groups: Mapping[str, Iterable[int | str]] | None = None,
-    threads: int | None = None,
-    watch: Watch | None = None,
+    progress: Progress | None = None,
 ) -> tuple[Evaluation, Diagnosis]:
     """What `evaluate` and `diagnose` say of files that are read once."""
     fixed = FIXED_PER_CLASS if dets_per_class is None else dets_per_class
@@ -102,7 +99,7 @@ def evaluate_and_diagnose(
         selected = select(gt, classes, resolve_groups(gt.categories, groups))
         return [*evaluation_needs(gt, chosen, selected), Need(PerClass(fixed), selected)]
 
-    pair = load_pair(gt, detections, needs, iou=iou, threads=threads, watch=watch)
+    pair = load_pair(gt, detections, needs, iou=iou, progress=progress)
     evaluation = evaluate(
         pair.gt,
         pair.results,
@@ -112,11 +109,8 @@ def evaluate_and_diagnose(
         dets_per_class=dets_per_class,
         classes=classes,
         groups=groups,
-        threads=threads,
     )
-    diagnosis = diagnose_pair(
-        pair, dets_per_class=fixed, classes=classes, groups=groups, threads=threads
-    )
+    diagnosis = diagnose_pair(pair, dets_per_class=fixed, classes=classes, groups=groups)
     return evaluation, diagnosis
 
 
@@ -128,7 +122,6 @@ def diagnose_pair(
     groups: Mapping[str, Iterable[int | str]] | None = None,
     foreground: float = FOREGROUND,
     background: float = BACKGROUND,
-    threads: int | None = None,
 ) -> Diagnosis:
     """The same of a pair that was read already, for a need no smaller than the budget."""
     if not 0 < background < foreground <= 1:
@@ -148,9 +141,8 @@ def diagnose_pair(
         iou=pair.iou,
         thresholds=[foreground],
         partners=True,
-        threads=threads,
     )
-    keep = pair.kept(budgets, classes=selected, threads=threads)
+    keep = pair.kept(budgets, classes=selected)
     kept = results.placed(matches).kept(keep)
     objects = to_be_found(gt)
     rows = explain(
@@ -160,9 +152,8 @@ def diagnose_pair(
         objects,
         foreground=foreground,
         background=background,
-        threads=threads,
     )
-    costs = work_out(pair, matches, rows, objects, selected, threads=threads)
+    costs = work_out(pair, matches, rows, objects, selected)
     members = {ALL: selected} | {
         name: np.intersect1d(group, selected) for name, group in named.items()
     }

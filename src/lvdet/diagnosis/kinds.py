@@ -59,7 +59,6 @@ def explain(
     *,
     foreground: float,
     background: float,
-    threads: int | None,
 ) -> Rows:
     """What each matched detection is.
 
@@ -81,7 +80,7 @@ def explain(
     kind[right] = RIGHT
     target[right] = matches.partner[right, 0]
     wrong = np.flatnonzero(counted & ~matched & ~ignore)
-    truth, iou = _nearest(pair, matches.detection[wrong], objects, threads)
+    truth, iou = _nearest(pair, matches.detection[wrong], objects)
     same, other = iou[:, 0], iou[:, 1]
     found = np.select(
         [
@@ -101,7 +100,7 @@ def explain(
 
 
 def _nearest(
-    pair: Pair, rows: NDArray[np.int32], objects: NDArray[np.bool_], threads: int | None
+    pair: Pair, rows: NDArray[np.int32], objects: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
     """[R, 2] the objects that detections overlap most, of their own class and of another; the
     overlaps with them."""
@@ -123,7 +122,7 @@ def _nearest(
         dt_masks=detections.masks.columns if masks and detections.masks is not None else None,
         rows=rows,
         overlap=pair.iou,
-        threads=thread_count(threads),
+        threads=thread_count(),
     )
     require_masks(out["failure"], gt, detections)
     return out["truth"], out["overlap"]

@@ -27,23 +27,18 @@ class Curves:
     recall: NDArray[np.float64]
 
 
-def class_curves(
-    matches: Matches, keep: NDArray[np.bool_] | None = None, *, threads: int | None = None
-) -> Curves:
+def class_curves(matches: Matches, keep: NDArray[np.bool_] | None = None) -> Curves:
     """The curves of each class over the detections that `keep` ([N], None for all) leaves."""
     curves, _ = accumulate(
         matches,
         matches.truth,
         matches.category_offsets,
         keep=matches.kept(keep),
-        threads=threads,
     )
     return curves
 
 
-def class_precision(
-    matches: Matches, keep: NDArray[np.bool_] | None = None, *, threads: int | None = None
-) -> NDArray[np.float64]:
+def class_precision(matches: Matches, keep: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
     """[C, T, 101] precision at each recall over all areas, for plots; NaN where undefined."""
     truth = np.ascontiguousarray(matches.truth[:, :1])
     _, points = accumulate(
@@ -52,7 +47,6 @@ def class_precision(
         matches.category_offsets,
         keep=matches.kept(keep),
         points=True,
-        threads=threads,
     )
     return np.ascontiguousarray(points[:, 0])
 
@@ -65,7 +59,6 @@ def accumulate(
     order: NDArray[np.int32] | None = None,
     keep: NDArray[np.bool_] | None = None,
     points: bool = False,
-    threads: int | None = None,
 ) -> tuple[Curves, NDArray[np.float64]]:
     """Curves of any rankings of the rows of `matches`.
 
@@ -82,6 +75,6 @@ def accumulate(
         truth,
         RECALLS,
         points,
-        thread_count(threads),
+        thread_count(),
     )
     return Curves(precision, recall), at_recall

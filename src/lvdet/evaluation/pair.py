@@ -20,7 +20,7 @@ from lvdet.files.detection_files import (
     read_detections,
     read_results,
 )
-from lvdet.files.files import Watch, watched
+from lvdet.files.progress import Progress, track
 from lvdet.limits.budgets import Budget, apply
 from lvdet.limits.needs import Need, caps_of
 from lvdet.matching.match import IOU_KINDS, match
@@ -50,7 +50,6 @@ class Pair:
         *,
         thresholds: Sequence[float] | None = None,
         exact_lvis: bool = False,
-        threads: int | None = None,
     ) -> Matches:
         """The one match, whose rows are rows of the ranking."""
         matches = match(
@@ -59,7 +58,6 @@ class Pair:
             iou=self.iou,
             thresholds=thresholds,
             exact_lvis=exact_lvis,
-            threads=threads,
         )
         return self.results.placed(matches)
 
@@ -68,14 +66,13 @@ class Pair:
         budgets: Sequence[Budget],
         *,
         classes: NDArray[np.int64] | None = None,
-        threads: int | None = None,
     ) -> NDArray[np.bool_] | None:
         """[N] which rows of the ranking budgets leave of classes (all that the annotations have,
         where None are given); None for all."""
         ranking = self.results.ranking
         selected = np.arange(len(self.gt.categories)) if classes is None else classes
         among = counted(self.gt, ranking, selected, exact_lvis=False)
-        return apply(budgets, ranking, among=among, threads=threads)
+        return apply(budgets, ranking, among=among)
 
     def facts(self, *, classes: int, exact_lvis: bool) -> dict[str, Any]:
         """What was evaluated, for the output; `classes` is how many of them."""
@@ -107,8 +104,7 @@ def load_pair(
     *,
     iou: str | None = None,
     exact_lvis: bool = False,
-    threads: int | None = None,
-    watch: Watch | None = None,
+    progress: Progress | None = None,
 ) -> Pair:
     """The tables of an evaluation, read where paths are given.
 
@@ -133,20 +129,18 @@ def load_pair(
         masks = _has_masks(results) if files is None else may_have_masks(files)
 
     def read_truth(path: FilePath, with_masks: bool) -> GroundTruth:
-        with watched(watch, "reading annotations", "bytes") as progress:
-            return read_ground_truth(path, masks=with_masks, threads=threads, progress=progress)
+        with track(progress, "reading annotations", "bytes") as update:
+            return read_ground_truth(path, masks=with_masks, update=update)
 
     truth = gt if isinstance(gt, GroundTruth) else read_truth(gt, masks)
     if files is not None:
-        with watched(watch, "reading results", "bytes") as progress:
+        with track(progress, "reading results", "bytes") as update:
             if needs is None:
-                table = read_detections(files, threads=threads, progress=progress)
+                table = read_detections(files, update=update)
                 results = Results.of(table)
             else:
                 caps = caps_of(needs(truth), truth, unknown=exact_lvis)
-                results = read_results(
-                    files, truth, caps, masks=iou != "bbox", threads=threads, progress=progress
-                )
+                results = read_results(files, truth, caps, masks=iou != "bbox", update=update)
     assert results is not None  # given, or read
     if not exact_lvis:
         require_known_class(truth, results)

@@ -41,21 +41,17 @@ class Pools:
         self._offsets = np.cumsum([0, *map(len, rankings)]).astype(np.int64)
         self._truth = np.array([[matches.truth[pool, 0].sum()] for pool in pools], dtype=np.int64)
 
-    def curves(
-        self, keep: NDArray[np.bool_] | None = None, *, threads: int | None = None
-    ) -> Curves:
+    def curves(self, keep: NDArray[np.bool_] | None = None) -> Curves:
         """A curve for each pool over all areas, [pools, 1, T]; `keep` ([K]) is over the rows of
         the matches."""
-        return self._accumulate(keep, threads, points=False)[0]
+        return self._accumulate(keep, points=False)[0]
 
-    def points(
-        self, keep: NDArray[np.bool_] | None = None, *, threads: int | None = None
-    ) -> NDArray[np.float64]:
+    def points(self, keep: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
         """[pools, T, 101] the precision at each recall, for plots."""
-        return self._accumulate(keep, threads, points=True)[1][:, 0]
+        return self._accumulate(keep, points=True)[1][:, 0]
 
     def _accumulate(
-        self, keep: NDArray[np.bool_] | None, threads: int | None, *, points: bool
+        self, keep: NDArray[np.bool_] | None, *, points: bool
     ) -> tuple[Curves, NDArray[np.float64]]:
         return accumulate(
             self._matches,
@@ -64,7 +60,6 @@ class Pools:
             order=self._order,
             keep=keep,
             points=points,
-            threads=threads,
         )
 
 

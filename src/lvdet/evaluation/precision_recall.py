@@ -36,17 +36,15 @@ class PrecisionRecall:
     budget: str
 
 
-def precision_recall(
-    pair: Pair, matches: Matches, budgets: Sequence[Budget], *, threads: int | None = None
-) -> PrecisionRecall:
+def precision_recall(pair: Pair, matches: Matches, budgets: Sequence[Budget]) -> PrecisionRecall:
     """The curves of a pair, from its matches."""
     gt, ranking = pair.gt, pair.results.ranking
     every = np.arange(len(gt.categories))
-    keep = pair.kept(budgets, threads=threads)
-    points = class_precision(matches, keep, threads=threads)
+    keep = pair.kept(budgets)
+    points = class_precision(matches, keep)
     members = {"all": every} | gt.categories.groups()
     pools = Pools(matches, ranking.score, list(members.values()))
-    pooled = pools.points(matches.kept(keep), threads=threads).mean(axis=1)
+    pooled = pools.points(matches.kept(keep)).mean(axis=1)
     return PrecisionRecall(
         RECALLS,
         points.mean(axis=1),

@@ -16,7 +16,7 @@ from lvdet.evaluation.input_warnings import input_warnings
 from lvdet.evaluation.pair import Annotations, ResultSource, load_pair
 from lvdet.evaluation.pooled import Pools
 from lvdet.evaluation.summary import AP, AP_AREAS, AR, Metric, group_metrics, summarize
-from lvdet.files.files import Watch
+from lvdet.files.progress import Progress
 from lvdet.limits.budgets import Budget, PerClass, PerImage, PerImageClass, apply, describe
 from lvdet.limits.needs import Need
 from lvdet.tables.categories import resolve_groups
@@ -91,8 +91,7 @@ def evaluate(
     groups: Mapping[str, Iterable[int | str]] | None = None,
     thresholds: Sequence[float] | None = None,
     exact_lvis: bool = False,
-    threads: int | None = None,
-    watch: Watch | None = None,
+    progress: Progress | None = None,
 ) -> Evaluation:
     """Evaluates detections under all protocols asked for, from one match.
 
@@ -122,9 +121,7 @@ def evaluate(
         selected = select(gt, classes, resolve_groups(gt.categories, groups))
         return evaluation_needs(gt, choose(gt), selected)
 
-    pair = load_pair(
-        gt, detections, needs, iou=iou, exact_lvis=exact_lvis, threads=threads, watch=watch
-    )
+    pair = load_pair(gt, detections, needs, iou=iou, exact_lvis=exact_lvis, progress=progress)
     truth, results = pair.gt, pair.results
     chosen = choose(truth)
     every_group = resolve_groups(truth.categories, groups)
@@ -137,9 +134,9 @@ def evaluate(
         budgets={p.name: p.budgets for p in chosen},
         classes=selected,
     )
-    matches = pair.matched(thresholds=thresholds, exact_lvis=exact_lvis, threads=threads)
+    matches = pair.matched(thresholds=thresholds, exact_lvis=exact_lvis)
     among = counted(truth, results.ranking, selected, exact_lvis)
-    runner = _Runner(matches, results.ranking, selected, named, among, threads)
+    runner = _Runner(matches, results.ranking, selected, named, among)
     outcome = {item.name: runner.run(item) for item in chosen}
     if "old" in outcome and not truth.federated:
         outcome["old"].metrics.update(runner.coco_recalls())
@@ -165,14 +162,12 @@ class _Runner:
         selected: NDArray[np.int64],
         groups: Mapping[str, NDArray[np.int64]],
         among: NDArray[np.bool_] | None,
-        threads: int | None,
     ) -> None:
         self._matches = matches
         self._ranking = ranking
         self._selected = selected
         self._groups = groups
         self._among = among
-        self._threads = threads
         self._keep: dict[tuple[Budget, ...], NDArray[np.bool_] | None] = {}
         self._unlimited: Curves | None = None
 
@@ -198,15 +193,13 @@ class _Runner:
 
     def _kept(self, budgets: tuple[Budget, ...]) -> NDArray[np.bool_] | None:
         if budgets not in self._keep:
-            self._keep[budgets] = apply(
-                budgets, self._ranking, among=self._among, threads=self._threads
-            )
+            self._keep[budgets] = apply(budgets, self._ranking, among=self._among)
         return self._keep[budgets]
 
     def _curves(self, keep: NDArray[np.bool_] | None) -> Curves:
         if keep is None and self._unlimited is not None:
             return self._unlimited
-        curves = class_curves(self._matches, keep, threads=self._threads)
+        curves = class_curves(self._matches, keep)
         if len(self._selected) < len(curves.precision):
             others = np.setdiff1d(np.arange(len(curves.precision)), self._selected)
             curves.precision[others] = np.nan
@@ -219,7 +212,7 @@ class _Runner:
         metrics = group_metrics(list(self._groups))
         pools = [self._groups[m.group] for m in metrics if m.group and m.group in self._groups]
         ranked = Pools(self._matches, self._ranking.score, [self._selected, *pools])
-        curves = ranked.curves(self._matches.kept(keep), threads=self._threads)
+        curves = ranked.curves(self._matches.kept(keep))
         values = self._summary(AP, Curves(curves.precision[:1], curves.recall[:1]))
         present = iter(curves.precision[1:, 0].mean(axis=1))
         for metric in metrics:

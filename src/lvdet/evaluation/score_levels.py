@@ -38,10 +38,10 @@ class ScoreLevels:
     budget: str
 
 
-def score_levels(pair: Pair, budget: Budget, *, threads: int | None = None) -> ScoreLevels:
+def score_levels(pair: Pair, budget: Budget) -> ScoreLevels:
     """The levels of the detections that a budget leaves, verified or not."""
     gt, ranking = pair.gt, pair.results.ranking
-    keep = pair.kept([budget], threads=threads)
+    keep = pair.kept([budget])
     known = category_rows(gt, ranking)
     groups = gt.categories.groups() or {"all": np.arange(len(gt.categories))}
     levels = {}

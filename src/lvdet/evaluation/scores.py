@@ -41,14 +41,13 @@ class Scores:
         *,
         matches: Matches | None = None,
         exact_lvis: bool = False,
-        threads: int | None = None,
     ) -> None:
         self._gt, self._results = pair.gt, pair.results
-        self._exact_lvis, self._threads = exact_lvis, threads
+        self._exact_lvis = exact_lvis
         if matches is None:
-            matches = _any_area(pair.matched(exact_lvis=exact_lvis, threads=threads))
+            matches = _any_area(pair.matched(exact_lvis=exact_lvis))
         self.matches = matches
-        self.ranks = Ranks(pair.results.ranking, self.matches.detection, threads=threads)
+        self.ranks = Ranks(pair.results.ranking, self.matches.detection)
         self._groups = pair.gt.categories.groups()
         self._order: NDArray[np.int32] | None = None
         self._pools: dict[bytes, Pools] = {}
@@ -92,9 +91,7 @@ class Scores:
     def _mean(self, keep: NDArray[np.bool_] | None, classes: NDArray[np.int64]) -> dict[str, float]:
         truth = np.zeros_like(self.matches.truth)
         truth[classes] = self.matches.truth[classes]  # others have nothing to find: undefined
-        curves, _ = accumulate(
-            self.matches, truth, self.matches.category_offsets, keep=keep, threads=self._threads
-        )
+        curves, _ = accumulate(self.matches, truth, self.matches.category_offsets, keep=keep)
         return summarize(_METRICS, curves, matches=self.matches, groups=self._groups)
 
     def _pool(self, keep: NDArray[np.bool_] | None, classes: NDArray[np.int64]) -> dict[str, float]:
@@ -105,7 +102,7 @@ class Scores:
                 self._order = ranked_together(self.matches, score)
             groups = [np.intersect1d(rows, classes) for rows in self._groups.values()]
             self._pools[key] = Pools(self.matches, score, [classes, *groups], order=self._order)
-        curves = self._pools[key].curves(keep, threads=self._threads)
+        curves = self._pools[key].curves(keep)
         whole, *parts = curves.precision[:, 0].mean(axis=1).tolist()
         of_group = dict(zip(self._groups, parts, strict=True))
         return {

@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lvdet import _native
-from lvdet.files.files import CHUNK, Progress, open_plain, run_reader, write_whole
+from lvdet.files.opening import CHUNK, open_plain, run_reader
+from lvdet.files.progress import Update
+from lvdet.files.writing import write_whole
 from lvdet.tables.categories import Categories
 from lvdet.tables.ground_truth import GroundTruth, ImageLists, Images
 from lvdet.tables.masks import POLYGONS, Masks
@@ -30,15 +32,14 @@ def read_ground_truth(
     path: str | os.PathLike[str],
     *,
     masks: bool = True,
-    threads: int | None = None,
-    progress: Progress | None = None,
+    update: Update | None = None,
 ) -> GroundTruth:
     """Reads an LVIS (v1, v0.5) or COCO annotation file, plain or gzipped.
 
     A file is LVIS's where its images have `neg_category_ids`. With masks=False the
     segmentations are passed by, which is all that evaluating boxes needs.
     """
-    gt, problems = load_ground_truth(path, masks=masks, threads=threads, progress=progress)
+    gt, problems = load_ground_truth(path, masks=masks, update=update)
     require(iter(problems))
     assert gt is not None
     return gt
@@ -48,8 +49,7 @@ def load_ground_truth(
     path: str | os.PathLike[str],
     *,
     masks: bool = True,
-    threads: int | None = None,
-    progress: Progress | None = None,
+    update: Update | None = None,
 ) -> tuple[GroundTruth | None, list[Problem]]:
     """The table and everything that is wrong with the file; no table where it has no use."""
     source = os.fspath(path)
@@ -57,13 +57,13 @@ def load_ground_truth(
         size = os.fstat(file.fileno()).st_size
         columns = run_reader(
             lambda control: _native.read_annotations_json(
-                file.fileno(), masks, thread_count(threads), CHUNK, control
+                file.fileno(), masks, thread_count(), CHUNK, control
             ),
             size,
-            progress,
+            update,
         )
-    if progress is not None:
-        progress(size, size)
+    if update is not None:
+        update(size, size)
     problems = [
         Problem(source, what.partition(": ")[2], row, byte, _RECORDS[what.partition(": ")[0]])
         for row, byte, what in columns["problems"]

@@ -75,9 +75,7 @@ class MaskedFiles:
             raise InputError(f"{self._first[False]} has no masks, but {self._first[True]} has")
 
 
-def new_collector(
-    caps: Sequence[Cap] = (), gt: GroundTruth | None = None, *, threads: int | None = None
-) -> _native.Collector:
+def new_collector(caps: Sequence[Cap] = (), gt: GroundTruth | None = None) -> _native.Collector:
     """A collector of rows: of all, or of those that a cap can keep.
 
     Where the annotations are known, images and classes are numbered as there, and boxes and
@@ -99,7 +97,7 @@ def new_collector(
         ROOM_WITH_BOXES if cells is None else ROOM,
         MASK_BYTES,
         _temporary_folder(),
-        thread_count(threads),
+        thread_count(),
     )
 
 

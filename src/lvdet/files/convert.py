@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from lvdet.files.detection_files import named_files, read_counted, require_ending, write_tables
-from lvdet.files.files import Progress
 from lvdet.files.parquet import LateColumnsError
+from lvdet.files.progress import Update
 from lvdet.files.stream import detection_tables
 from lvdet.tables.detections import Detections
 
@@ -20,8 +20,7 @@ def convert(
     per_class: int | None = None,
     masks: bool = True,
     change: Callable[[Detections], Detections] | None = None,
-    threads: int | None = None,
-    progress: Progress | None = None,
+    update: Update | None = None,
 ) -> tuple[int, int]:
     """Writes what `read_detections` reads; returns how many rows were written, and of how many.
 
@@ -37,15 +36,13 @@ def convert(
 
     if per_class is None:
         try:
-            tables = detection_tables(source, masks=masks, threads=threads, progress=progress)
+            tables = detection_tables(source, masks=masks, update=update)
             written = write_tables(map(changed, tables), target)
             return written, written
         except LateColumnsError:  # the table of all rows knows from the beginning
             if not _can_be_read_again(source):
                 raise
-    detections, found = read_counted(
-        source, masks=masks, per_class=per_class, threads=threads, progress=progress
-    )
+    detections, found = read_counted(source, masks=masks, per_class=per_class, update=update)
     written = write_tables([changed(detections)], target)
     return written, found
 

@@ -22,7 +22,8 @@ from lvdet.files.collect import (
     new_collector,
 )
 from lvdet.files.detections_json import collect_json, write_json
-from lvdet.files.files import Progress, expand, shares
+from lvdet.files.opening import expand, shares
+from lvdet.files.progress import Update
 from lvdet.files.records import from_columns, from_records, load_npz
 from lvdet.tables.detections import Detections
 from lvdet.tables.ground_truth import GroundTruth
@@ -60,8 +61,7 @@ def read_detections(
     *,
     masks: bool = True,
     per_class: int | None = None,
-    threads: int | None = None,
-    progress: Progress | None = None,
+    update: Update | None = None,
 ) -> Detections:
     """Reads detections.
 
@@ -72,9 +72,7 @@ def read_detections(
     files may be far larger than memory: by falling score, earlier rows first among equals; they
     stay in their order.
     """
-    detections, _ = read_counted(
-        source, masks=masks, per_class=per_class, threads=threads, progress=progress
-    )
+    detections, _ = read_counted(source, masks=masks, per_class=per_class, update=update)
     return detections
 
 
@@ -83,16 +81,13 @@ def read_counted(
     *,
     masks: bool = True,
     per_class: int | None = None,
-    threads: int | None = None,
-    progress: Progress | None = None,
+    update: Update | None = None,
 ) -> tuple[Detections, int]:
     """The detections, and how many there were before `per_class` left the best."""
     caps = [] if per_class is None else [Cap(by_image=False, limit=per_class)]
     files = named_files(source)
     if files is not None:
-        collector, reports = _collect(
-            files.paths, lambda: new_collector(caps, threads=threads), masks, threads, progress
-        )
+        collector, reports = _collect(files.paths, lambda: new_collector(caps), masks, update)
         found = sum(report.rows for report in reports)
         return collected_detections(collector, files.name, reports, masks=masks), found
     if isinstance(source, Detections):
@@ -108,7 +103,7 @@ def read_counted(
         )
     if per_class is None:
         return table, len(table)
-    collector = new_collector(caps, threads=threads)
+    collector = new_collector(caps)
     report = add_table(table, collector)
     best = collected_detections(collector, table.source, [report])
     if table.file_row is not None:
@@ -122,26 +117,23 @@ def read_results(
     caps: Sequence[Cap] = (),
     *,
     masks: bool = True,
-    threads: int | None = None,
-    progress: Progress | None = None,
+    update: Update | None = None,
 ) -> Results:
     """Reads what evaluating against `gt` needs of files: of all rows image, class and score, of
     those in cells that count also boxes and masks; of both, only what the caps can keep."""
-    collector, reports = _collect(
-        files.paths, lambda: new_collector(caps, gt, threads=threads), masks, threads, progress
-    )
+    collector, reports = _collect(files.paths, lambda: new_collector(caps, gt), masks, update)
     return collected_results(collector, files.name, reports, gt, masks=masks)
 
 
 def load_detections(
-    source: str | os.PathLike[str], *, progress: Progress | None = None
+    source: str | os.PathLike[str], *, update: Update | None = None
 ) -> tuple[list[Detections], list[Problem]]:
     """The tables of all files, and everything that is wrong with them."""
     tables, problems = [], []
     for path in expand(source):
         collector = new_collector()
         try:
-            report = _add_file(path, collector, True, None, progress)
+            report = _add_file(path, collector, True, update)
         except InputError as error:
             problems.append(Problem("", str(error)))
             continue
@@ -217,19 +209,18 @@ def _collect(
     paths: list[Path],
     new: Callable[[], _native.Collector],
     masks: bool,
-    threads: int | None,
-    progress: Progress | None,
+    update: Update | None,
 ) -> tuple[_native.Collector, list[FileReport]]:
     """The rows of all files in order, in one collector."""
     # What can be read only once is read with all that may be needed of it.
     masks = masks or not all(path.is_file() for path in paths)
     collector, reports = new(), []
-    for path, share in zip(paths, shares(paths, progress), strict=True):
-        report = _add_file(path, collector, masks, threads, share)
+    for path, share in zip(paths, shares(paths, update), strict=True):
+        report = _add_file(path, collector, masks, share)
         require(iter(report.problems))
         if report.masks_skipped:
             del collector
-            return _collect(paths, new, True, threads, progress)
+            return _collect(paths, new, True, update)
         reports.append(report)
     masked = MaskedFiles()
     for path, report in zip(paths, reports, strict=True):
@@ -242,17 +233,16 @@ def _add_file(
     path: Path,
     collector: _native.Collector,
     masks: bool,
-    threads: int | None,
-    progress: Progress | None,
+    update: Update | None,
 ) -> FileReport:
     ending = path.suffix.lower()
     try:
         if ending in (".parquet", ".pq"):
             from lvdet.files.parquet import collect_parquet
 
-            return collect_parquet(path, collector, masks=masks, threads=threads, progress=progress)
+            return collect_parquet(path, collector, masks=masks, update=update)
         if ending == ".npz":
             return add_table(load_npz(path), collector)
-        return collect_json(path, collector, masks=masks, threads=threads, progress=progress)
+        return collect_json(path, collector, masks=masks, update=update)
     except _native.CannotHold as error:
         raise LvdetError(f"{path}: {error}") from None

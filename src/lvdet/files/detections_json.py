@@ -9,7 +9,9 @@ from typing import IO, Any
 
 from lvdet import _native
 from lvdet.files.collect import FileReport, collected_detections, new_collector
-from lvdet.files.files import CHUNK, Progress, open_plain, run_reader, write_whole
+from lvdet.files.opening import CHUNK, open_plain, run_reader
+from lvdet.files.progress import Update
+from lvdet.files.writing import write_whole
 from lvdet.tables.detections import Detections
 from lvdet.tables.problems import unlisted
 from lvdet.tables.values import Problem, require
@@ -27,28 +29,23 @@ def collect_json(
     collector: _native.Collector,
     *,
     masks: bool,
-    threads: int | None,
-    progress: Progress | None,
+    update: Update | None,
 ) -> FileReport:
     """Adds the detections of a file. Whether it is a list or lines is seen from its first
     character."""
     with open_plain(path) as file:
-        report, _ = _read(path, file, collector, masks, threads, progress)
+        report, _ = _read(path, file, collector, masks, update)
     return report
 
 
-def json_tables(
-    path: Path, *, masks: bool, threads: int | None, progress: Progress | None
-) -> Iterator[Detections]:
+def json_tables(path: Path, *, masks: bool, update: Update | None) -> Iterator[Detections]:
     """The detections of a file, a stretch of it at a time."""
     place: _native.FilePlace | None = None
     with_masks, ended = masks, False
     with open_plain(path) as file:
         while not ended:
-            collector = new_collector(threads=threads)
-            report, reached = _read(
-                path, file, collector, with_masks, threads, progress, place, STRETCH
-            )
+            collector = new_collector()
+            report, reached = _read(path, file, collector, with_masks, update, place, STRETCH)
             require(iter(report.problems))
             if report.masks_skipped:
                 with_masks = True  # this stretch again, and so on
@@ -63,8 +60,7 @@ def _read(
     file: IO[bytes],
     collector: _native.Collector,
     masks: bool,
-    threads: int | None,
-    progress: Progress | None,
+    update: Update | None,
     place: _native.FilePlace | None = None,
     most: int = 2**63 - 1,
 ) -> tuple[FileReport, _native.FilePlace | None]:
@@ -73,15 +69,15 @@ def _read(
     size = os.fstat(file.fileno()).st_size
     found = run_reader(
         lambda control: collector.read_json(
-            file.fileno(), masks, thread_count(threads), CHUNK, control, place, most
+            file.fileno(), masks, thread_count(), CHUNK, control, place, most
         ),
         size,
-        progress,
+        update,
         0 if place is None else place.byte,
     )
     reached = found["place"]
-    if progress is not None:
-        progress(size if reached is None else reached.byte, size)
+    if update is not None:
+        update(size if reached is None else reached.byte, size)
     return _report(path, found, masks), reached
 
 

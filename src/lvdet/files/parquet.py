@@ -22,8 +22,9 @@ from numpy.typing import NDArray
 from lvdet import _native
 from lvdet.errors import InputError
 from lvdet.files.collect import FileReport, collected_detections, new_collector
-from lvdet.files.files import Progress, write_whole
+from lvdet.files.progress import Update
 from lvdet.files.records import masks_from_segmentations, require_masks
+from lvdet.files.writing import write_whole
 from lvdet.tables.detections import Detections, masks_to_boxes
 from lvdet.tables.masks import NONE, Masks, no_masks
 from lvdet.tables.values import MOST_PROBLEMS, Problem, more_problems, require, value_problems
@@ -45,23 +46,20 @@ def collect_parquet(
     collector: _native.Collector,
     *,
     masks: bool,
-    threads: int | None,
-    progress: Progress | None,
+    update: Update | None,
 ) -> FileReport:
     """Adds the detections of a file, batch by batch."""
     with _opened(path) as file, ExitStack() as stack:
-        return _collect(file, str(path), collector, masks, threads, progress, stack)
+        return _collect(file, str(path), collector, masks, update, stack)
 
 
-def parquet_tables(
-    path: Path, *, masks: bool, threads: int | None, progress: Progress | None
-) -> Iterator[Detections]:
+def parquet_tables(path: Path, *, masks: bool, update: Update | None) -> Iterator[Detections]:
     """The detections of a file, a batch at a time. Where it has columns of masks, each table has
     masks."""
     source = str(path)
     with _opened(path) as file:
-        for batch in _batches(file, source, masks, progress):
-            collector = new_collector(threads=threads)
+        for batch in _batches(file, source, masks, update):
+            collector = new_collector()
             require(batch.add_to(collector, source))
             table = collected_detections(collector, source, [batch.report], masks=masks)
             if batch.may_have_masks and table.masks is None:
@@ -102,8 +100,7 @@ def _collect(
     source: str,
     collector: _native.Collector,
     masks: bool,
-    threads: int | None,
-    progress: Progress | None,
+    update: Update | None,
     stack: ExitStack,
 ) -> FileReport:
     problems: list[Problem] = []
@@ -115,10 +112,10 @@ def _collect(
         problems.extend(islice(found, MOST_PROBLEMS - len(problems)))
         unlisted += sum(1 for _ in found)
 
-    adder = stack.enter_context(ThreadPoolExecutor(1)) if thread_count(threads) > 1 else None
+    adder = stack.enter_context(ThreadPoolExecutor(1)) if thread_count() > 1 else None
     added: Future[None] | None = None
     # One batch is added while the next is decoded.
-    for batch in _batches(file, source, masks, progress):
+    for batch in _batches(file, source, masks, update):
         if rows == 0:
             collector.expect(min(file.metadata.num_rows, _EXPECTED))
         if added is not None:
@@ -141,7 +138,7 @@ def _collect(
     return FileReport(problems, rows, with_masks, without_box)
 
 
-def _batches(file: Any, source: str, masks: bool, progress: Progress | None) -> Iterator[_Batch]:
+def _batches(file: Any, source: str, masks: bool, update: Update | None) -> Iterator[_Batch]:
     """The rows of a file, some at a time."""
     box_columns, mask_columns = _columns(set(file.schema_arrow.names), source)
     if not masks and box_columns:
@@ -156,8 +153,8 @@ def _batches(file: Any, source: str, masks: bool, progress: Progress | None) -> 
     for decoded in file.iter_batches(rows, columns=columns, use_threads=False):
         yield _batch(decoded, box_columns, mask_columns, source, at)
         at += decoded.num_rows
-        if progress is not None:
-            progress(at, total)
+        if update is not None:
+            update(at, total)
     if at != total:
         raise InputError(f"{source}: it has {at:,} rows, but says {total:,}")
 

@@ -14,7 +14,8 @@ from lvdet.errors import InputError, LvdetError
 from lvdet.files.collect import MaskedFiles
 from lvdet.files.detection_files import named_files
 from lvdet.files.detections_json import json_tables
-from lvdet.files.files import Progress, shares
+from lvdet.files.opening import shares
+from lvdet.files.progress import Update
 from lvdet.files.records import load_npz
 from lvdet.tables.detections import Detections
 from lvdet.tables.masks import NONE
@@ -28,8 +29,7 @@ def detection_tables(
     source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
     masks: bool = True,
-    threads: int | None = None,
-    progress: Progress | None = None,
+    update: Update | None = None,
 ) -> Iterator[Detections]:
     """Reads detections as tables of some megabytes each, one after the other: the rows of all
     files, in their order, however many they are.
@@ -48,17 +48,15 @@ def detection_tables(
         raise InputError(
             f"detections are a {type(source).__name__}, expected a path or a list of paths"
         )
-    thread_count(threads)  # a number that cannot be is refused at once
-    return _tables(files.paths, masks, threads, shares(files.paths, progress))
+    thread_count()  # a number that cannot be is refused at once
+    return _tables(files.paths, masks, shares(files.paths, update))
 
 
-def _tables(
-    paths: list[Path], masks: bool, threads: int | None, progress: list[Progress | None]
-) -> Iterator[Detections]:
+def _tables(paths: list[Path], masks: bool, update: list[Update | None]) -> Iterator[Detections]:
     masked = MaskedFiles()
-    for path, share in zip(paths, progress, strict=True):
+    for path, share in zip(paths, update, strict=True):
         rows, has_masks = 0, False
-        for table in _tables_of(path, masks, threads, share):
+        for table in _tables_of(path, masks, share):
             if masks and not has_masks and table.masks is not None:
                 has_masks = bool((table.masks.kind != NONE).any())
                 if has_masks:
@@ -69,21 +67,19 @@ def _tables(
             masked.note(path, has_masks)
 
 
-def _tables_of(
-    path: Path, masks: bool, threads: int | None, progress: Progress | None
-) -> Iterator[Detections]:
+def _tables_of(path: Path, masks: bool, update: Update | None) -> Iterator[Detections]:
     """The tables of one file."""
     ending = path.suffix.lower()
     try:
         if ending in (".parquet", ".pq"):
             from lvdet.files.parquet import parquet_tables
 
-            yield from parquet_tables(path, masks=masks, threads=threads, progress=progress)
+            yield from parquet_tables(path, masks=masks, update=update)
         elif ending == ".npz":
             table = load_npz(path)
             for begin in range(0, len(table), ROWS):
                 yield table[begin : begin + ROWS]
         else:
-            yield from json_tables(path, masks=masks, threads=threads, progress=progress)
+            yield from json_tables(path, masks=masks, update=update)
     except _native.CannotHold as error:
         raise LvdetError(f"{path}: {error}") from None

@@ -66,8 +66,8 @@ def _settle() -> None:
     if parent is not None:
         sentinel = parent.sentinel
 
-        def watch() -> None:
+        def progress() -> None:
             wait([sentinel])
             os._exit(1)
 
-        threading.Thread(target=watch, daemon=True).start()
+        threading.Thread(target=progress, daemon=True).start()

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from lvdet.errors import InputError
-from lvdet.files.files import Progress
+from lvdet.files.progress import Update
 from lvdet.images import tail
 from lvdet.images.class_names import COMBINATIONS, draw_vocabulary
 from lvdet.images.drawing_processes import in_order
@@ -113,7 +113,7 @@ def make_image_set(
     *,
     workers: int = 1,
     overwrite: bool = False,
-    progress: Progress | None = None,
+    update: Update | None = None,
 ) -> Summary:
     """Makes the set: folders train and val of pictures, then annotations and a config to train.
 
@@ -139,8 +139,8 @@ def make_image_set(
             for record in described:
                 _add((train, val)[batch.part], record)
             done += len(described)
-            if progress is not None:
-                progress(done, total)
+            if update is not None:
+                update(done, total)
     frequency = tail.frequency_letters(train.image_count)
     _write_set(target, settings, world, train, val, frequency)
     return Summary(target, frequency, train, val)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lvdet.errors import InputError, OutputError
-from lvdet.files.files import make_folder, write_text, write_whole
+from lvdet.files.writing import make_folder, write_text, write_whole
 
 PARTS = ("train", "val")
 #: Written first, removed last: says that the folder is a set, finished or not.

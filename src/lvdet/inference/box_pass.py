@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lvdet.files.files import Progress
+from lvdet.files.progress import Update
 from lvdet.inference.batches import Image, unfinished
 from lvdet.inference.job import Job
 from lvdet.inference.loading import load
@@ -26,7 +26,7 @@ from lvdet.writers.top_k_base import TopKBase
 Found = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 
 
-def find_boxes(job: Job, targets: Sequence[Path], progress: Progress | None = None) -> None:
+def find_boxes(job: Job, targets: Sequence[Path], update: Update | None = None) -> None:
     """Writes the best boxes of each class over all images, a file for each threshold of NMS.
 
     Files that are there already are complete. Ties go to the earlier image, in an image to the
@@ -67,8 +67,8 @@ def find_boxes(job: Job, targets: Sequence[Path], progress: Progress | None = No
                         if image_id not in sink:
                             sink.add(image_id, *rows)
                 left.difference_update(ids)
-                if progress is not None:
-                    progress(len(images) - len(left), len(images))
+                if update is not None:
+                    update(len(images) - len(left), len(images))
 
 
 def _sink(path: Path, settings: Settings, category_ids: Sequence[int]) -> TopKBase:

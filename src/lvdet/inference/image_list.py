@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from lvdet.errors import InputError
-from lvdet.files.files import Progress, write_text
+from lvdet.files.progress import Update
+from lvdet.files.writing import write_text
 from lvdet.inference.batches import Image
 from lvdet.training.data.image_paths import candidates, find_images, leaves
 from lvdet.training.data.json_arrays import read_arrays
@@ -74,9 +75,7 @@ class ImageList:
         raise InputError(f"{self.source}: has no image {wanted!r}, neither as an id nor as a file")
 
 
-def images_of(
-    source: Path, folder: Path | None = None, progress: Progress | None = None
-) -> ImageList:
+def images_of(source: Path, folder: Path | None = None, update: Update | None = None) -> ImageList:
     """The images of an annotation file, whose files are in `folder`, or those in a folder."""
     if source.is_dir():
         if folder is not None:
@@ -88,15 +87,15 @@ def images_of(
         raise InputError(f"{source}: is an image, expected an annotation file or a folder")
     if folder is None:
         raise InputError(f"{source}: --images has to name the folder that its images are in")
-    return annotated_images(source, folder, progress)
+    return annotated_images(source, folder, update)
 
 
-def annotated_images(source: Path, folder: Path, progress: Progress | None = None) -> ImageList:
+def annotated_images(source: Path, folder: Path, update: Update | None = None) -> ImageList:
     """The images of a file in LVIS or COCO format, in its order; annotations are not looked at."""
     ids: dict[int, None] = {}
     names: list[list[str]] = []
     categories: dict[int, str] = {}
-    for kind, record in read_arrays(source, ("images", "categories"), progress):
+    for kind, record in read_arrays(source, ("images", "categories"), update):
         where = f"{source}: {kind}, number {len(ids if kind == 'images' else categories)}"
         number = record.get("id") if isinstance(record, dict) else None
         if type(number) is not int or not -(2**63) <= number < 2**63:

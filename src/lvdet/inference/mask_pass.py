@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from lvdet.files.files import Progress
+from lvdet.files.progress import Update
 from lvdet.inference.batches import unfinished
 from lvdet.inference.box_file import NONE, BoxFile, Rows
 from lvdet.inference.job import Job
@@ -28,7 +28,7 @@ Segmentation = dict[str, Any]
 
 
 def find_masks(
-    job: Job, sources: Sequence[Path], targets: Sequence[Path], progress: Progress | None = None
+    job: Job, sources: Sequence[Path], targets: Sequence[Path], update: Update | None = None
 ) -> None:
     """Writes the detections of each source again, with masks, to its target.
 
@@ -78,8 +78,8 @@ def find_masks(
                                 of_rows,
                             )
                     left.discard(image_id)
-                if progress is not None:
-                    progress(len(some) - len(left), len(some))
+                if update is not None:
+                    update(len(some) - len(left), len(some))
 
 
 def masks_of(

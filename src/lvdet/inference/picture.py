@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from PIL import Image, ImageDraw, ImageFilter, ImageFont
 
-from lvdet.files.files import write_whole
+from lvdet.files.writing import write_whole
 from lvdet.rasters.run_lengths import decode, pixels
 from lvdet.training.data.image_files import read_picture
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from lvdet.errors import InputError
-from lvdet.files.files import Watch, watched
+from lvdet.files.progress import Progress, track
 from lvdet.inference.batches import Image, Portions
 from lvdet.inference.box_pass import find_boxes
 from lvdet.inference.device import Execution
@@ -28,7 +28,7 @@ def predict(
     images: Sequence[Image],
     out: Path,
     settings: Settings | None = None,
-    watch: Watch | None = None,
+    progress: Progress | None = None,
 ) -> Summary:
     """Writes the best detections of each class over all images, in COCO's format.
 
@@ -69,11 +69,11 @@ def predict(
             try:
                 with execution.current():
                     title = "boxes (1 of 2)" if masks else "boxes"
-                    with watched(watch, title, "images") as progress:
-                        find_boxes(job, boxes, progress)
+                    with track(progress, title, "images") as update:
+                        find_boxes(job, boxes, update)
                     if masks:
-                        with watched(watch, "masks (2 of 2)", "images") as progress:
-                            find_masks(job, boxes, outcomes, progress)
+                        with track(progress, "masks (2 of 2)", "images") as update:
+                            find_masks(job, boxes, outcomes, update)
             finally:
                 model.detector.train(was_training)
         work.finish()

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lvdet.errors import InputError
-from lvdet.files.files import Watch, make_folder
+from lvdet.files.progress import Progress
+from lvdet.files.writing import make_folder
 from lvdet.inference.image_list import ImageList, annotated_images
 from lvdet.inference.predict import predict
 from lvdet.inference.settings import Settings
@@ -29,7 +30,7 @@ METRICS = ("AP", "AP50", "AP75", "APr", "APc", "APf")
 
 
 def evaluate(
-    detector: Detector, config: Config, folder: Path, step: int, watch: Watch | None = None
+    detector: Detector, config: Config, folder: Path, step: int, progress: Progress | None = None
 ) -> dict[str, Any]:
     """AP-Old, AP-Fixed and AP-Pool on data.val: {"old": {"AP": …, "APr": …}, …}, undefined ones
     None; and "warnings", as the evaluation has them, for the log.
@@ -47,10 +48,10 @@ def evaluate(
     make_folder(out.parent)
     settings = Settings(overwrite=True, workers=config.run.workers)
     try:
-        predict(model, listed.images, out, settings, watch)
+        predict(model, listed.images, out, settings, progress)
     except OtherSettingsError:  # of a run that was there before
         shutil.rmtree(out.with_name(out.name + ".work"))
-        predict(model, listed.images, out, settings, watch)
+        predict(model, listed.images, out, settings, progress)
     if not compiled():
         return {
             "predictions": str(out),

@@ -26,7 +26,8 @@ from types import TracebackType
 from typing import Any
 
 from lvdet.errors import InputError, OutputError
-from lvdet.files.files import lock_folder, make_folder, write_text
+from lvdet.files.locking import lock_folder
+from lvdet.files.writing import make_folder, write_text
 from lvdet.inference.batches import Image
 
 _SETTINGS, _COMPLETE, _LOCK, _DAMAGED = "settings.json", "complete", "lock", "damaged.json"

@@ -96,7 +96,6 @@ def apply(
     detections: Ranking | Detections,
     *,
     among: NDArray[np.bool_] | None = None,
-    threads: int | None = None,
 ) -> NDArray[np.bool_] | None:
     """[N] which detections the budgets leave, one after the other; None where that is all.
 
@@ -107,7 +106,7 @@ def apply(
         if keep is None:
             keep = np.ones(len(detections), dtype=np.uint8)
         groups, count = budget.groups(detections)
-        _native.keep_top(groups, count, detections.score, budget.limit, keep, thread_count(threads))
+        _native.keep_top(groups, count, detections.score, budget.limit, keep, thread_count())
     if keep is None:
         return None
     kept = keep.view(np.bool_)

@@ -38,12 +38,9 @@ class Ranks:
     rows:    [K] int32, those that one wants to know of
     """
 
-    def __init__(
-        self, ranking: Ranking, rows: NDArray[np.int32], *, threads: int | None = None
-    ) -> None:
+    def __init__(self, ranking: Ranking, rows: NDArray[np.int32]) -> None:
         self._ranking = ranking
         self._rows = rows
-        self._threads = thread_count(threads)
         self._orders: dict[type[Budget], _Order] = {}
         self._known: dict[_Key, NDArray[np.int32]] = {}
 
@@ -84,7 +81,7 @@ class Ranks:
                 self._left(budgets, classes),
                 order.place,
                 order.group,
-                self._threads,
+                thread_count(),
             )
         self._known[key] = found  # at the end again
         while len(self._known) > 2 and len(self._known) * found.nbytes > _REMEMBERED:
@@ -97,16 +94,18 @@ class Ranks:
         """[N] what the budgets leave of the classes; None for everything."""
         keep = None
         if classes is not None:
-            keep = _native.take_flags(classes.view(np.uint8), self._ranking.category, self._threads)
+            keep = _native.take_flags(
+                classes.view(np.uint8), self._ranking.category, thread_count()
+            )
         for budget in budgets:
             ordering = self._order(budget).ordering
-            keep = _native.keep_first(ordering, keep, budget.limit, self._threads)
+            keep = _native.keep_first(ordering, keep, budget.limit, thread_count())
         return keep
 
     def _order(self, budget: Budget) -> _Order:
         kind = type(budget)
         if kind not in self._orders:
-            self._orders[kind] = _Order(budget, self._ranking, self._rows, self._threads)
+            self._orders[kind] = _Order(budget, self._ranking, self._rows)
         return self._orders[kind]
 
 
@@ -116,10 +115,8 @@ class _Order:
     place: [K] int32; group: [K] int32
     """
 
-    def __init__(
-        self, budget: Budget, ranking: Ranking, rows: NDArray[np.int32], threads: int
-    ) -> None:
+    def __init__(self, budget: Budget, ranking: Ranking, rows: NDArray[np.int32]) -> None:
         group, groups = budget.groups(ranking)
-        self.ordering: Ordering = _native.rank_groups(group, groups, ranking.score, threads)
-        self.place = _native.find_places(self.ordering, rows, threads)
+        self.ordering: Ordering = _native.rank_groups(group, groups, ranking.score, thread_count())
+        self.place = _native.find_places(self.ordering, rows, thread_count())
         self.group = group[rows]

@@ -41,7 +41,6 @@ def match(
     thresholds: Sequence[float] | None = None,
     exact_lvis: bool = False,
     partners: bool = False,
-    threads: int | None = None,
 ) -> Matches:
     """Matches every detection that counts with the ground truth of its image and class.
 
@@ -91,7 +90,7 @@ def match(
         drop_empty=gt.federated,
         area_from_box=area_from_box,
         partners=partners,
-        threads=thread_count(threads),
+        threads=thread_count(),
     )
     require_masks(out.pop("failure"), gt, detections)
     return Matches(**out, thresholds=levels, areas=tuple(AREAS), iou=iou)

@@ -16,7 +16,7 @@ from lvdet.calibration.trials import CrossFitted, Judge, Trained, Trial, fitted_
 from lvdet.errors import InputError
 from lvdet.evaluation.pair import Pair
 from lvdet.evaluation.protocols import FIXED_PER_CLASS
-from lvdet.files.files import Progress
+from lvdet.files.progress import Update
 from lvdet.limits.budgets import PerClass
 from lvdet.tables.matches import Matches
 from lvdet.tables.results import Ranking
@@ -87,8 +87,7 @@ def study_calibration(
     source: CalibrationSource,
     *,
     all_scores: bool = False,
-    threads: int | None = None,
-    progress: Progress | None = None,
+    update: Update | None = None,
 ) -> CalibrationStudy:
     """What calibration does to a detector, over the detections that AP-Fixed counts; with
     `all_scores`, also the new scores of those that it does not."""
@@ -99,11 +98,11 @@ def study_calibration(
         raise UncalibratedError(str(error)) from None
     judged = np.zeros(len(ranking), dtype=bool)
     judged[matches.detection] = True  # what counts nowhere changes no number
-    keep = pair.kept([PerClass(FIXED_PER_CLASS)], threads=threads)
+    keep = pair.kept([PerClass(FIXED_PER_CLASS)])
     if keep is not None:
         judged &= keep
     right_at = source.iou_threshold
-    judge = Judge(replace(pair, results=pair.results.where(judged)), right_at, threads)
+    judge = Judge(replace(pair, results=pair.results.where(judged)), right_at)
     if not judge.samples.right.any():
         raise UncalibratedError(
             f"{ranking.source}: none of the {len(judge.samples):,} detections that count is right "
@@ -115,11 +114,11 @@ def study_calibration(
         )
     trial = _trial(judge, source)
     if all_scores:
-        scores = _scores(trial, source, ranking, threads, progress)
+        scores = _scores(trial, source, ranking, update)
         new = scores[judged]
     else:
         scores = None
-        new = _scores(trial, source, judge.pair.results.ranking, threads, progress)
+        new = _scores(trial, source, judge.pair.results.ranking, update)
     return CalibrationStudy(
         _curves(judge.samples),
         _curves(judge.rescored(new)),
@@ -141,13 +140,12 @@ def _scores(
     trial: Trial,
     source: CalibrationSource,
     ranking: Ranking,
-    threads: int | None,
-    progress: Progress | None,
+    update: Update | None,
 ) -> Floats:
     if source.calibrator is None:
-        return trial.scores(Recipe.of(source.method), ranking, progress)
+        return trial.scores(Recipe.of(source.method), ranking, update)
     record = source.calibrator.record
-    return fitted_scores(record.fitted, record.categories, ranking, threads=threads)
+    return fitted_scores(record.fitted, record.categories, ranking)
 
 
 def _curves(samples: Samples) -> dict[str, ReliabilityCurve]:

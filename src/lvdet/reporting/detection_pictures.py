@@ -17,7 +17,7 @@ from lvdet.calibration.maps import Floats
 from lvdet.errors import InputError
 from lvdet.evaluation.pair import Pair
 from lvdet.evaluation.protocols import LVIS_PER_IMAGE
-from lvdet.files.files import Progress
+from lvdet.files.progress import Update
 from lvdet.limits.budgets import Budget, PerClass, PerImage, apply
 from lvdet.studies.account import OUTCOMES, Account, Exchanged, outcomes
 from lvdet.tables.ground_truth import GroundTruth
@@ -107,8 +107,7 @@ def take_pictures(
     folder: PictureFolder,
     *,
     class_cap: int,
-    threads: int | None = None,
-    progress: Progress | None = None,
+    update: Update | None = None,
 ) -> list[Picture]:
     """Pictures of a pair whose results are whole rows; `scores` ([N]) are the calibrated ones,
     `class_cap` the limit a class to re-rank by."""
@@ -117,10 +116,10 @@ def take_pictures(
     if scores is not None:
         after = replace(pair, results=pair.results.with_scores(scores))
         sides.append(_Side(after, after.matched(thresholds=matches.thresholds[:1].tolist())))
-    account = _reranked(pair, matches, class_cap, threads)
+    account = _reranked(pair, matches, class_cap)
     image = image_rows(gt, ranking)[ranking.image]
     found = []
-    chosen = _chosen(pair, sides, image, folder, threads)
+    chosen = _chosen(pair, sides, image, folder)
     for done, (row, thumbnail, size) in enumerate(chosen):
         rows = np.flatnonzero(image == row)
         exchanged = account.image(int(gt.images.ids[row]))
@@ -144,8 +143,8 @@ def take_pictures(
                 class_cap,
             )
         )
-        if progress is not None:
-            progress(done + 1, len(chosen))
+        if update is not None:
+            update(done + 1, len(chosen))
     return found
 
 
@@ -179,7 +178,6 @@ def _chosen(
     sides: Sequence[_Side],
     image: NDArray[np.int32],
     folder: PictureFolder,
-    threads: int | None,
 ) -> list[tuple[int, bytes, tuple[int, int]]]:
     """Rows of images, with their thumbnails and sizes: those asked for, or those where calibration
     exchanges most of the best detections that count, of which some may be missing or damaged."""
@@ -188,7 +186,7 @@ def _chosen(
         rows = _asked(gt, folder.image_ids)
         return [(row, *_thumbnail(_required(gt, row, folder))) for row in rows]
     top: list[Budget] = [PerImage(TOP)]
-    kept = [apply(top, side.ranking, threads=threads) for side in sides]
+    kept = [apply(top, side.ranking) for side in sides]
     masks = [np.ones(len(image), dtype=bool) if keep is None else keep for keep in kept]
     judged = sides[0].outcome > 0
     changed = np.bincount(image[(masks[0] ^ masks[-1]) & judged], minlength=len(gt.images))
@@ -224,12 +222,12 @@ def _required(gt: GroundTruth, row: int, folder: PictureFolder) -> Path:
     return path
 
 
-def _reranked(pair: Pair, matches: Matches, cap: int, threads: int | None) -> Account:
+def _reranked(pair: Pair, matches: Matches, cap: int) -> Account:
     """What a limit a class before that an image exchanges."""
     gt, results = pair.gt, pair.results
 
     def kept(*budgets: Budget) -> NDArray[np.bool_]:
-        mask = pair.kept(budgets, threads=threads)
+        mask = pair.kept(budgets)
         return np.ones(len(results.ranking), dtype=bool) if mask is None else mask
 
     first = kept(PerImage(LVIS_PER_IMAGE))

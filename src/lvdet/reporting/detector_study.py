@@ -14,7 +14,7 @@ from lvdet.evaluation.precision_recall import PrecisionRecall, precision_recall
 from lvdet.evaluation.protocols import FIXED_PER_CLASS, LVIS_PER_IMAGE, evaluate, old_budget
 from lvdet.evaluation.score_levels import ScoreLevels, score_levels
 from lvdet.evaluation.scores import Scores
-from lvdet.files.files import Watch, watched
+from lvdet.files.progress import Progress, track
 from lvdet.limits.budgets import PerClass
 from lvdet.reporting.calibration_study import (
     CalibrationSource,
@@ -71,48 +71,44 @@ def study(
     source: CalibrationSource,
     folder: PictureFolder | None = None,
     *,
-    threads: int | None = None,
-    watch: Watch | None = None,
+    progress: Progress | None = None,
 ) -> Study:
     """What is known of a pair whose detections were all read; as whole rows, where there is a
     folder of images to draw them on."""
     gt = pair.gt
-    scores = Scores(pair, threads=threads)
+    scores = Scores(pair)
     cap = _class_cap(pair, scores)
     tables = [BY_IMAGE, *([_reranked(cap)] if gt.federated else []), BY_CLASS]
     fixed = PerClass(FIXED_PER_CLASS)
-    evaluation = evaluate(gt, pair.results, iou=pair.iou, threads=threads)
-    matches = pair.matched(threads=threads)
+    evaluation = evaluate(gt, pair.results, iou=pair.iou)
+    matches = pair.matched()
     calibration, reason = None, ""
     try:
-        with watched(watch, f"calibrating {name}", "steps") as progress:
+        with track(progress, f"calibrating {name}", "steps") as update:
             calibration = study_calibration(
                 pair,
                 matches,
                 source,
                 all_scores=folder is not None,
-                threads=threads,
-                progress=progress,
+                update=update,
             )
     except UncalibratedError as error:
         reason = str(error)
     pictures = []
     if folder is not None:
         new = None if calibration is None else calibration.scores
-        with watched(watch, f"drawing {name}", "images") as progress:
-            pictures = take_pictures(
-                pair, matches, new, folder, class_cap=cap, threads=threads, progress=progress
-            )
+        with track(progress, f"drawing {name}", "images") as update:
+            pictures = take_pictures(pair, matches, new, folder, class_cap=cap, update=update)
     return Study(
         name,
         evaluation,
-        sweep_pair(pair, tables, scores=scores, threads=threads),
+        sweep_pair(pair, tables, scores=scores),
         cap,
-        precision_recall(pair, matches, [fixed], threads=threads),
-        score_levels(pair, old_budget(gt.federated), threads=threads),
+        precision_recall(pair, matches, [fixed]),
+        score_levels(pair, old_budget(gt.federated)),
         calibration,
         reason,
-        diagnose_pair(pair, threads=threads),
+        diagnose_pair(pair),
         pictures,
     )
 

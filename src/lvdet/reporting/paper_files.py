@@ -13,7 +13,8 @@ import plotly.graph_objects as go
 import plotly.io
 
 from lvdet.errors import LvdetError
-from lvdet.files.files import Watch, make_folder, watched, write_text, write_whole
+from lvdet.files.progress import Progress, track
+from lvdet.files.writing import make_folder, write_text, write_whole
 from lvdet.rendering.table_text import Layout, latex, markdown
 from lvdet.reporting.class_table import class_columns
 from lvdet.reporting.figures.catalogue import all_figures
@@ -35,7 +36,7 @@ WIDTH, HEIGHT, SCALE, AT_A_TIME = 640, 400, 3, 8
 _HOW = "figures as files need kaleido and Chrome or Chromium: pip install 'lvdet[figures]'"
 
 
-def write_paper_files(report: Report, folder: Path, watch: Watch | None = None) -> list[Path]:
+def write_paper_files(report: Report, folder: Path, progress: Progress | None = None) -> list[Path]:
     """Writes figures as PDF and PNG, tables as .tex, .md and .csv; each whole or not at all."""
     make_folder(folder)
     written = _write_tables(report, folder)
@@ -45,12 +46,12 @@ def write_paper_files(report: Report, folder: Path, watch: Watch | None = None) 
             if figure is not None:
                 number = f"-{place + 1}" if len(versions) > 1 else ""
                 figures[name + number] = _on_paper(figure)
-    with watched(watch, "drawing figures", "figures") as progress:
+    with track(progress, "drawing figures", "figures") as update:
         for begin in range(0, len(figures), AT_A_TIME):
             names = list(figures)[begin : begin + AT_A_TIME]
             written += _draw({name: figures[name] for name in names}, folder)
-            if progress is not None:
-                progress(begin + len(names), len(figures))
+            if update is not None:
+                update(begin + len(names), len(figures))
     return written
 
 

@@ -20,7 +20,8 @@ from lvdet.comparison.comparison_result import Comparison
 from lvdet.comparison.detector_names import given_names, short_names
 from lvdet.errors import InputError
 from lvdet.evaluation.pair import Annotations, Pair, ResultSource, load_pair
-from lvdet.files.files import Watch, write_text
+from lvdet.files.progress import Progress
+from lvdet.files.writing import write_text
 from lvdet.limits.needs import everything
 from lvdet.reporting.calibration_study import CalibrationSource
 from lvdet.reporting.detection_pictures import PictureFolder
@@ -80,14 +81,14 @@ class Report:
         write_text(self.to_html(), path)
 
     def save_figures(
-        self, folder: str | os.PathLike[str], *, watch: Watch | None = None
+        self, folder: str | os.PathLike[str], *, progress: Progress | None = None
     ) -> list[Path]:
         """Writes every figure as PDF and PNG, and the tables as LaTeX, Markdown and CSV, into a
         folder; gives back what was written."""
         from lvdet.reporting.paper_files import require_drawing, write_paper_files
 
         require_drawing()
-        return write_paper_files(self, Path(folder), watch)
+        return write_paper_files(self, Path(folder), progress)
 
 
 def build_report(
@@ -103,8 +104,7 @@ def build_report(
     image_ids: Sequence[int] = (),
     resamples: int = RESAMPLES,
     seed: int = 0,
-    threads: int | None = None,
-    watch: Watch | None = None,
+    progress: Progress | None = None,
 ) -> Report:
     """A report on detectors: tables, or paths of files, as for `evaluate`.
 
@@ -129,25 +129,24 @@ def build_report(
             one,
             None if folder is not None else everything,
             iou=pairs[0].iou if pairs else iou,
-            threads=threads,
-            watch=watch,
+            progress=progress,
         )
         pairs.append(pair)
     if names:
         called = given_names(names, len(pairs))
     else:
         called = short_names([pair.results.source for pair in pairs])
-    sources = _sources(pairs, method, calibrators, train, threads, watch)
+    sources = _sources(pairs, method, calibrators, train, progress)
     studies: list[Study] = []
     for pair, name, source in zip(pairs, called, sources, strict=True):
-        studies.append(study(pair, name, source, folder, threads=threads, watch=watch))
+        studies.append(study(pair, name, source, folder, progress=progress))
         if folder is not None:  # all detectors on the same images
             shown = tuple(picture.image_id for picture in studies[0].pictures)
             folder = replace(folder, image_ids=shown)
     comparison = None
     if len(pairs) > 1 and len(pairs[0].gt.images) > 1:  # of one image nothing can be drawn
         comparison = compare_pairs(
-            pairs, names=called, resamples=resamples, seed=seed, threads=threads, watch=watch
+            pairs, names=called, resamples=resamples, seed=seed, progress=progress
         )
     return Report(studies, comparison, bool(image_ids))
 
@@ -157,8 +156,7 @@ def _sources(
     method: str,
     calibrators: Sequence[Calibrator],
     train: tuple[Annotations, Sequence[ResultSource]] | None,
-    threads: int | None,
-    watch: Watch | None,
+    progress: Progress | None,
 ) -> list[CalibrationSource]:
     """Where the calibrated scores of each pair come from; raises where they cannot."""
     if calibrators:
@@ -172,9 +170,7 @@ def _sources(
     truth, found = train
     sources = []
     for pair, detections in zip(pairs, found, strict=True):
-        learned, training = load_samples(
-            truth, detections, iou=pair.iou, threads=threads, watch=watch
-        )
+        learned, training = load_samples(truth, detections, iou=pair.iou, progress=progress)
         truth = learned.gt  # read once
         require_same_classes(training, pair.gt.categories)
         require_right(training, IOU_THRESHOLD)

@@ -10,7 +10,7 @@ from lvdet.evaluation.pair import Annotations, ResultSource, load_pair
 from lvdet.evaluation.protocols import FIXED_PER_CLASS, old_budget
 from lvdet.evaluation.scores import Scores
 from lvdet.evaluation.truncation import Cuts
-from lvdet.files.files import Watch
+from lvdet.files.progress import Progress
 from lvdet.limits.budgets import PerClass, PerImage
 from lvdet.limits.needs import Need
 from lvdet.studies.audit_result import Audit, ShortClass
@@ -25,8 +25,7 @@ def audit(
     *,
     iou: str | None = None,
     exact_lvis: bool = False,
-    threads: int | None = None,
-    watch: Watch | None = None,
+    progress: Progress | None = None,
 ) -> Audit:
     """Whether a results file was cut, and which of its numbers can be published.
 
@@ -39,11 +38,9 @@ def audit(
         every = np.arange(len(gt.categories))
         return [Need(old_budget(gt.federated), every), Need(PerClass(FIXED_PER_CLASS), every)]
 
-    pair = load_pair(
-        gt, detections, needs, iou=iou, exact_lvis=exact_lvis, threads=threads, watch=watch
-    )
+    pair = load_pair(gt, detections, needs, iou=iou, exact_lvis=exact_lvis, progress=progress)
     truth, results = pair.gt, pair.results
-    scores = Scores(pair, exact_lvis=exact_lvis, threads=threads)
+    scores = Scores(pair, exact_lvis=exact_lvis)
     every = np.arange(len(truth.categories))
     old, fixed = old_budget(truth.federated), PerClass(FIXED_PER_CLASS)
     reranked = search = None

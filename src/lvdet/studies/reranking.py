@@ -22,7 +22,7 @@ from lvdet.evaluation.protocols import FIXED_PER_CLASS, LVIS_PER_IMAGE, old_budg
 from lvdet.evaluation.scores import Scores
 from lvdet.evaluation.summary import defined
 from lvdet.evaluation.truncation import Cuts
-from lvdet.files.files import Watch
+from lvdet.files.progress import Progress
 from lvdet.limits.budgets import Budget, PerClass, PerImage, describe
 from lvdet.limits.needs import everything
 from lvdet.rendering.table_text import Layout, compared, text
@@ -102,8 +102,7 @@ def rerank(
     dets_per_image: int = LVIS_PER_IMAGE,
     iou: str | None = None,
     exact_lvis: bool = False,
-    threads: int | None = None,
-    watch: Watch | None = None,
+    progress: Progress | None = None,
 ) -> Reranking:
     """Throws away all but the best of each class, then all but the best of each image.
 
@@ -122,8 +121,7 @@ def rerank(
         whole=True,
         iou=iou,
         exact_lvis=exact_lvis,
-        threads=threads,
-        watch=watch,
+        progress=progress,
     )
     table = pair.results.detections
     every = np.arange(len(pair.gt.categories))
@@ -166,8 +164,7 @@ def search_class_cap(
     dets_per_image: int = LVIS_PER_IMAGE,
     iou: str | None = None,
     exact_lvis: bool = False,
-    threads: int | None = None,
-    watch: Watch | None = None,
+    progress: Progress | None = None,
 ) -> ClassCap:
     """The class cap that raises AP-Old most when it comes before the limit an image.
 
@@ -182,8 +179,7 @@ def search_class_cap(
         whole=False,
         iou=iou,
         exact_lvis=exact_lvis,
-        threads=threads,
-        watch=watch,
+        progress=progress,
     )
     most = largest_class(pair.gt, pair.results, exact_lvis)
     return search_caps(scores, np.arange(len(pair.gt.categories)), dets_per_image, most)
@@ -197,8 +193,7 @@ def _load(
     whole: bool,
     iou: str | None,
     exact_lvis: bool,
-    threads: int | None,
-    watch: Watch | None,
+    progress: Progress | None,
 ) -> tuple[Pair, Scores]:
     """All detections and what they score; with `whole`, their table, to be written again."""
     PerImage(dets_per_image)  # what is no limit is refused before the work begins
@@ -208,10 +203,9 @@ def _load(
         None if whole else everything,
         iou=iou,
         exact_lvis=exact_lvis,
-        threads=threads,
-        watch=watch,
+        progress=progress,
     )
-    return pair, Scores(pair, exact_lvis=exact_lvis, threads=threads)
+    return pair, Scores(pair, exact_lvis=exact_lvis)
 
 
 def _warnings(

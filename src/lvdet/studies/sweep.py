@@ -20,7 +20,7 @@ from lvdet.evaluation.pair import Annotations, Pair, ResultSource, load_pair
 from lvdet.evaluation.protocols import old_budget
 from lvdet.evaluation.scores import Scores
 from lvdet.evaluation.truncation import Cuts
-from lvdet.files.files import Watch
+from lvdet.files.progress import Progress
 from lvdet.limits.budgets import Budget
 from lvdet.limits.needs import Need
 from lvdet.studies.budget_tables import (
@@ -51,8 +51,7 @@ def sweep(
     paper: str | Iterable[str] | None = None,
     iou: str | None = None,
     exact_lvis: bool = False,
-    threads: int | None = None,
-    watch: Watch | None = None,
+    progress: Progress | None = None,
 ) -> Sweep:
     """AP and AP-Pool under every combination of limits, from one match.
 
@@ -68,7 +67,7 @@ def sweep(
     paper: tables of the paper by name: "ranking", "image-limit", "subsets", "class-limit",
         "pool-limit", or "all" of those that the annotations allow. This is the default where no
         limit and no subset is asked for.
-    iou, exact_lvis, threads, watch: as for `evaluate`.
+    iou, exact_lvis, watch: as for `evaluate`.
     """
     asked = any(item is not None for item in (per_image, per_class, subsets, rerank))
     named_orders(order)  # refused even where no row has both limits
@@ -84,13 +83,11 @@ def sweep(
     def needs(gt: GroundTruth) -> list[Need]:
         return _needs(gt, choose(gt))
 
-    pair = load_pair(
-        gt, detections, needs, iou=iou, exact_lvis=exact_lvis, threads=threads, watch=watch
-    )
+    pair = load_pair(gt, detections, needs, iou=iou, exact_lvis=exact_lvis, progress=progress)
     tables = choose(pair.gt)
     if not tables:
         raise InputError("no table was asked for")
-    return sweep_pair(pair, tables, exact_lvis=exact_lvis, threads=threads)
+    return sweep_pair(pair, tables, exact_lvis=exact_lvis)
 
 
 def sweep_pair(
@@ -99,14 +96,13 @@ def sweep_pair(
     *,
     scores: Scores | None = None,
     exact_lvis: bool = False,
-    threads: int | None = None,
 ) -> Sweep:
     """Tables of a pair that was read for them; `scores` are its own, where they are there."""
     truth, results = pair.gt, pair.results
     selected = _selected(truth, tables)
     warnings = reading_warnings(truth, results, exact_lvis=exact_lvis)
     if scores is None:
-        scores = Scores(pair, exact_lvis=exact_lvis, threads=threads)
+        scores = Scores(pair, exact_lvis=exact_lvis)
     cuts = Cuts.of(truth, results)
     rows = [row for table in tables for row in _rows(table, truth, scores, selected, cuts)]
     if not truth.federated and any(row.dets_per_image is not None for row in rows):

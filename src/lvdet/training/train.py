@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from lvdet.errors import InputError
-from lvdet.files.files import Progress, Watch, watched
+from lvdet.files.progress import Progress, Update, track
 from lvdet.training.configuration.config import Config
 from lvdet.training.loop.initial_weights import begin_model
 from lvdet.training.loop.loop import Evaluate, Training
@@ -35,7 +35,7 @@ from lvdet.training.records.vocabulary import Vocabulary
 
 #: Takes the config, the classes of the training set and what watches a file being read; raises
 #: where the validation data cannot be evaluated on.
-Check = Callable[[Config, Vocabulary, Progress | None], None]
+Check = Callable[[Config, Vocabulary, Update | None], None]
 
 
 def train(
@@ -48,7 +48,7 @@ def train(
     evaluate: Evaluate | None = None,
     check: Check | None = None,
     line: LiveLine | None = None,
-    watch: Watch | None = None,
+    progress: Progress | None = None,
 ) -> Path:
     """Trains a detector, and gives the folder of the last checkpoint.
 
@@ -76,12 +76,12 @@ def train(
         if process.first:
             (require_own if resume or overwrite else require_new)(folder)
         annotations = Path(config.data.train)
-        with watched(watch if process.first else None, f"reading {annotations.name}") as progress:
-            dataset = read_dataset(annotations, Path(config.data.train_images), progress=progress)
+        with track(progress if process.first else None, f"reading {annotations.name}") as update:
+            dataset = read_dataset(annotations, Path(config.data.train_images), update=update)
         vocabulary = Vocabulary.of(dataset)
         if process.first and check is not None and config.data.val:
-            with watched(watch, f"reading {Path(config.data.val).name}") as progress:
-                check(config, vocabulary, progress)
+            with track(progress, f"reading {Path(config.data.val).name}") as update:
+                check(config, vocabulary, update)
         with locked(folder) if process.first else nullcontext():
             going_on = resumed(folder, config, vocabulary) if resume else None
             checkpoint = None

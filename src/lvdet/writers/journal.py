@@ -29,7 +29,8 @@ from typing import Any
 import numpy as np
 
 from lvdet.errors import InputError, OutputError
-from lvdet.files.files import lock_folder, write_whole
+from lvdet.files.locking import lock_folder
+from lvdet.files.writing import write_whole
 
 VERSION = 1
 #: Bytes of rows in a file, about; one file at a time is held in memory.

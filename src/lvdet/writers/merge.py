@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from lvdet.errors import InputError
 from lvdet.files.convert import convert
-from lvdet.files.files import Progress
+from lvdet.files.progress import Update
 
 
 def merge_top_k(
@@ -15,8 +15,7 @@ def merge_top_k(
     target: str | os.PathLike[str],
     *,
     per_class: int,
-    threads: int | None = None,
-    progress: Progress | None = None,
+    update: Update | None = None,
 ) -> int:
     """Writes the best `per_class` detections of each class over all files; returns how many.
 
@@ -28,5 +27,5 @@ def merge_top_k(
     source = paths if isinstance(paths, str | os.PathLike) else [*paths]
     if source == []:
         raise InputError(f"{os.fspath(target)}: there are no files to merge")
-    written, _ = convert(source, target, per_class=per_class, threads=threads, progress=progress)
+    written, _ = convert(source, target, per_class=per_class, update=update)
     return written

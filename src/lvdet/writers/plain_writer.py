@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lvdet.errors import InputError
-from lvdet.files.files import write_whole
+from lvdet.files.writing import write_whole
 from lvdet.writers.arguments import floats, sizes
 from lvdet.writers.tensors import to_numpy
 from lvdet.writers.top_k_base import Scored, TopKBase

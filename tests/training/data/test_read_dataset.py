@@ -100,7 +100,7 @@ def test_layout_and_chunks_change_nothing(small, chunk, indent, monkeypatch):
     monkeypatch.setattr(json_arrays, "CHUNK", chunk)
     path = small.write(indent=indent, ensure_ascii=False)
     news = []
-    data = read_dataset(path, small.folder, progress=lambda done, of: news.append((done, of)))
+    data = read_dataset(path, small.folder, update=lambda done, of: news.append((done, of)))
     same(data, expected)
     assert data.category_names[-1] == 'née \\ "[{\U0001f600'
     assert news[-1] == (path.stat().st_size,) * 2

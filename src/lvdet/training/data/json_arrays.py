@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO, Any, NoReturn
 
 from lvdet.errors import InputError
-from lvdet.files.files import Progress
+from lvdet.files.progress import Update
 
 #: Characters read at a time.
 CHUNK = 1 << 22
@@ -21,7 +21,7 @@ _space = re.compile(r"[ \t\n\r]*").match
 
 
 def read_arrays(
-    path: Path, names: Collection[str], progress: Progress | None = None
+    path: Path, names: Collection[str], update: Update | None = None
 ) -> Iterator[tuple[str, Any]]:
     """Name and element, for all elements of the named arrays of the object in a JSON file.
 
@@ -29,7 +29,7 @@ def read_arrays(
     """
     try:
         with open(path, encoding="utf-8-sig") as file:
-            text = _Text(path, file, progress)
+            text = _Text(path, file, update)
             missing = set(names)
             for name in text.members():
                 if name in names:
@@ -52,10 +52,10 @@ def read_arrays(
 class _Text:
     """A window that moves along the text of a file."""
 
-    def __init__(self, path: Path, file: IO[str], progress: Progress | None) -> None:
+    def __init__(self, path: Path, file: IO[str], update: Update | None) -> None:
         self._path = path
         self._file = file
-        self._progress = progress
+        self._progress = update
         self._decode = json.JSONDecoder().raw_decode
         self._text = ""
         self._at = 0

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lvdet.errors import InputError
-from lvdet.files.files import Progress
+from lvdet.files.progress import Update
 from lvdet.training.data.dataset import Dataset
 from lvdet.training.data.image_paths import candidates, find_images, leaves
 from lvdet.training.data.json_arrays import read_arrays
@@ -23,7 +23,7 @@ SHORTEST = 1.0
 
 
 def read_dataset(
-    annotations: Path, images: Path, *, name: str = "train", progress: Progress | None = None
+    annotations: Path, images: Path, *, name: str = "train", update: Update | None = None
 ) -> Dataset:
     """The dataset of an annotation file and the folder that its images are in.
 
@@ -37,7 +37,7 @@ def read_dataset(
         "categories": classes.add,
     }
     rows = dict.fromkeys(add, 0)
-    for kind, record in read_arrays(annotations, list(add), progress):
+    for kind, record in read_arrays(annotations, list(add), update):
         problem = add[kind](record) if isinstance(record, dict) else "is not an object"
         if problem:
             raise InputError(f"{annotations}: {kind}, number {rows[kind]}: {problem}")

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 import lvdet
 from lvdet.errors import InputError, OutputError
-from lvdet.files.files import make_folder, write_text
+from lvdet.files.writing import make_folder, write_text
 from lvdet.training.configuration.config import Config
 from lvdet.training.configuration.config_file import resolved
 from lvdet.training.records.safetensors_file import read_metadata, read_tensors, write_tensors

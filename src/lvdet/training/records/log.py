@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lvdet.errors import OutputError
-from lvdet.files.files import write_whole
+from lvdet.files.writing import write_whole
 
 
 class Log:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lvdet.errors import InputError, OutputError
-from lvdet.files.files import make_folder, write_text
+from lvdet.files.writing import make_folder, write_text
 from lvdet.training.configuration.config import Config
 from lvdet.training.configuration.config_file import config_text, flat_values
 from lvdet.training.loop.schedule import resolved_schedule

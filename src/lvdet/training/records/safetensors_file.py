@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from lvdet.errors import InputError
-from lvdet.files.files import write_whole
+from lvdet.files.writing import write_whole
 
 #: Bytes of the longest header; the format's own limit.
 LONGEST_HEADER = 100_000_000

@@ -1,8 +1,7 @@
-"""Opening what is read, and writing files whole or not at all."""
+"""Opening what is read."""
 
 from __future__ import annotations
 
-import fcntl
 import glob
 import gzip
 import os
@@ -10,39 +9,18 @@ import shutil
 import sys
 import tempfile
 import threading
-import time
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
-from io import FileIO
+from contextlib import ExitStack, contextmanager
 from itertools import accumulate
 from pathlib import Path
-from typing import IO, Any, Protocol, TypeAlias
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lvdet.errors import InputError, OutputError
-
-#: Called with (bytes read so far, bytes in all) now and then.
-Progress: TypeAlias = Callable[[int, int], None]
-
-
-class Watch(Protocol):
-    """Called with what is being done and what is counted; what it gives is entered while that
-    lasts, and told of the progress."""
-
-    def __call__(
-        self, title: str, /, *, unit: str = "bytes"
-    ) -> AbstractContextManager[Progress | None]: ...
-
-
-def watched(
-    watch: Watch | None, title: str, unit: str = "bytes"
-) -> AbstractContextManager[Progress | None]:
-    """The watch, where there is one."""
-    return nullcontext() if watch is None else watch(title, unit=unit)
-
+from lvdet.errors import InputError
+from lvdet.files.progress import Update
 
 #: Bytes a thread parses at a time. Small enough that the working memory of all threads is a
 #: few megabytes, large enough that handing out chunks costs nothing.
@@ -83,7 +61,7 @@ def _spooled(stack: ExitStack, source: IO[bytes] | gzip.GzipFile) -> IO[bytes]:
 def run_reader(
     read: Callable[[NDArray[np.int64]], dict[str, Any]],
     size: int,
-    progress: Progress | None,
+    update: Update | None,
     begin: int = 0,
 ) -> dict[str, Any]:
     """Calls a native reader on a thread, with news of its progress; an interrupt stops it.
@@ -108,8 +86,8 @@ def run_reader(
         work()
     try:
         while not ended.wait(0.05):
-            if progress is not None:
-                progress(int(control[0]), size)
+            if update is not None:
+                update(int(control[0]), size)
     except BaseException:
         control[1] = 1
         ended.wait()
@@ -119,15 +97,15 @@ def run_reader(
     return outcome[0]
 
 
-def shares(paths: list[Path], progress: Progress | None) -> list[Progress | None]:
+def shares(paths: list[Path], update: Update | None) -> list[Update | None]:
     """A part of the progress for each file, by size."""
-    if progress is None or len(paths) == 1:
-        return [progress] * len(paths)
+    if update is None or len(paths) == 1:
+        return [update] * len(paths)
     sizes = [path.stat().st_size if path.is_file() else 1 for path in paths]
     *starts, total = accumulate(sizes, initial=0)
 
-    def share(start: int, size: int) -> Progress:
-        return lambda done, of: progress(start + size * done // max(of, 1), total)
+    def share(start: int, size: int) -> Update:
+        return lambda done, of: update(start + size * done // max(of, 1), total)
 
     return [share(start, size) for start, size in zip(starts, sizes, strict=True)]
 
@@ -151,68 +129,3 @@ def expand(source: str | os.PathLike[str]) -> list[Path]:
     if not path.exists():
         raise InputError(f"{text}: there is no such file")
     return [path]
-
-
-@contextmanager
-def write_whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """A file to write that appears under its name only once it is complete.
-
-    A link stays, and what it leads to is written; what is not a file (a pipe, a device) cannot
-    be replaced by one and is written into.
-    """
-    target = Path(os.path.realpath(path))
-    temporary = target.with_name(f".lvdet-{os.getpid():x}-{time.monotonic_ns():x}.part")
-    try:
-        if target.exists() and not target.is_file() and not target.is_dir():
-            with open(target, "wb") as file:
-                yield file
-            return
-        with open(temporary, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except OSError as error:
-        name = os.fspath(path)
-        raise OutputError(f"{name}: cannot be written: {error.strerror or error}") from None
-    finally:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
-
-
-def write_text(text: str, path: str | os.PathLike[str]) -> None:
-    """Writes text, whole or not at all."""
-    with write_whole(path) as file:
-        file.write(text.encode(errors="replace"))
-
-
-def lock_folder(folder: Path, name: str, refusal: str) -> FileIO:
-    """A file in the folder, made where it is not there, that no other process has while it is
-    open. The one that had it may have just removed the folder. refusal: says that one has it."""
-    while True:
-        folder.mkdir(exist_ok=True)
-        try:
-            file = FileIO(folder / name, "ab")
-        except FileNotFoundError:
-            continue
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.path.samestat(os.fstat(file.fileno()), os.stat(folder / name)):
-                return file
-        except BlockingIOError:
-            file.close()
-            raise InputError(refusal) from None
-        except FileNotFoundError:
-            pass
-        except OSError:
-            file.close()
-            raise
-        file.close()
-
-
-def make_folder(folder: Path) -> None:
-    """The folder, where it is not there yet."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"{folder}: cannot be made: {error.strerror}") from None

@@ -1,0 +1,34 @@
+"""Folders that one process at a time may write to."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from io import FileIO
+from pathlib import Path
+
+from lvdet.errors import InputError
+
+
+def lock_folder(folder: Path, name: str, refusal: str) -> FileIO:
+    """A file in the folder, made where it is not there, that no other process has while it is
+    open. The one that had it may have just removed the folder. refusal: says that one has it."""
+    while True:
+        folder.mkdir(exist_ok=True)
+        try:
+            file = FileIO(folder / name, "ab")
+        except FileNotFoundError:
+            continue
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(file.fileno()), os.stat(folder / name)):
+                return file
+        except BlockingIOError:
+            file.close()
+            raise InputError(refusal) from None
+        except FileNotFoundError:
+            pass
+        except OSError:
+            file.close()
+            raise
+        file.close()
