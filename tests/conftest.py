@@ -2,10 +2,28 @@
 
 from __future__ import annotations
 
+import signal
+from collections.abc import Iterator
+
+import pytest
 from hypothesis import HealthCheck, settings
+
+import lvdet
 
 # Examples are drawn from a fixed seed: a failure seen once is seen again.
 settings.register_profile(
     "lvdet", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("lvdet")
+
+# `nohup make test &` starts this process deaf to Ctrl-C, and so all that it starts: the tests of
+# interrupts need the usual way.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def default_threads() -> Iterator[None]:
+    """No test leaves its number of threads to the next."""
+    yield
+    lvdet.set_threads(None)

@@ -9,7 +9,7 @@ import sys
 from dataclasses import asdict, dataclass
 
 import lvdet
-from lvdet.calibration.method_comparison import SHOWN
+from lvdet.calibration.calibrate import SHOWN
 from lvdet.calibration.methods import PAPER
 from lvdet.simulation.simulate import Settings, simulate_training
 

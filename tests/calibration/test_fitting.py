@@ -16,6 +16,7 @@ from lvdet.calibration.fitting import GROUPINGS, METHODS, MISSING, Fitted, Recip
 from lvdet.calibration.labelled_scores import Samples
 from lvdet.calibration.methods import FITS
 from lvdet.calibration.order import calibrated
+from thread_setting import on_threads
 
 GRID = np.linspace(0, 1, 201)
 LEAST = 2.0**-40
@@ -346,12 +347,10 @@ def test_new_scores_of_nothing(samples: Samples) -> None:
 def test_threads_change_nothing(method: str, samples: Samples) -> None:
     category = np.tile(np.arange(len(PARTS), dtype=np.int32), len(GRID))
     score = np.repeat(GRID, len(PARTS))
-    found = [
-        fit_classes(samples, Recipe.of(method), threads=threads)
-        .new_scores(category, score, threads=threads)
-        .tobytes()
-        for threads in (1, 2, 7)
-    ]
+    recipe = Recipe.of(method)
+    found = on_threads(
+        lambda: fit_classes(samples, recipe).new_scores(category, score).tobytes(), 1, 2, 7
+    )
     assert found[0] == found[1] == found[2]
 
 

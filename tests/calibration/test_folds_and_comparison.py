@@ -17,11 +17,12 @@ import lvdet
 from cli.small_set import pair as small_pair
 from lvdet.calibration.fitting import METHODS
 from lvdet.calibration.folds import divided, require_folds
-from lvdet.calibration.method_comparison import SHOWN
-from lvdet.calibration.method_table import TITLES, Calibrated, CalibrationTable
+from lvdet.calibration.calibrate import SHOWN
+from lvdet.calibration.calibration_table import TITLES, Calibrated, CalibrationTable
 from lvdet.simulation.simulate import Settings, simulate_training
 from lvdet.tables.ground_truth import ImageLists, Images
 from tabled import TOLERANCE
+from thread_setting import on_threads
 
 Tables = tuple[lvdet.GroundTruth, lvdet.Detections]
 NAMES = ("AP", "APr", "APc", "APf")
@@ -627,11 +628,9 @@ def test_files_and_tables_give_the_same(tables: Tables, training: Tables, tmp_pa
 
 
 def test_threads_change_nothing(tables: Tables, training: Tables) -> None:
-    one, many = (
-        lvdet.compare_calibration(
-            *tables, train=training, methods=["bbq", "hierarchical"], folds=2, threads=threads
-        ).to_dict()
-        for threads in (1, 4)
+    options: dict[str, Any] = {"methods": ["bbq", "hierarchical"], "folds": 2}
+    one, many = on_threads(
+        lambda: lvdet.compare_calibration(*tables, train=training, **options).to_dict(), 1, 4
     )
     assert one == many
 

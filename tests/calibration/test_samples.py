@@ -21,6 +21,7 @@ from oracles.cases import coco_case, lvis_case
 from oracles.lvis_reference import drop_unknown
 from oracles.pool_reference import labels_slow
 from tabled import read_case
+from thread_setting import on_threads
 
 Json = dict[str, Any]
 
@@ -202,7 +203,7 @@ def test_no_detections(tmp_path: Path) -> None:
 
 def test_threads_change_nothing() -> None:
     gt, dt = lvdet.simulate(images=40, classes=15, dets_per_image=40, seed=7)
-    one, many = (read_samples(gt, dt, threads=threads) for threads in (1, 5))
+    one, many = on_threads(lambda: read_samples(gt, dt), 1, 5)
     assert one.score.tobytes() == many.score.tobytes()
     assert one.right.tobytes() == many.right.tobytes()
     assert one.detection.tobytes() == many.detection.tobytes()
@@ -277,8 +278,7 @@ def test_grouped(rows: list[tuple[int, float, bool]], group: list[int]) -> None:
     of_group = [group[samples.category[row]] for row in order]
     assert found.category.tolist() == of_group
     assert found.counts().tolist() == [of_group.count(one) for one in range(3)]
-    for threads in (1, 3):
-        again = samples.grouped(np.array(group, dtype=np.int32), 3, threads=threads)
+    for again in on_threads(lambda: samples.grouped(np.array(group, dtype=np.int32), 3), 1, 3):
         assert again.detection.tolist() == found.detection.tolist()
 
 

@@ -6,9 +6,11 @@ import io
 import os
 import subprocess
 import sys
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 COMMAND = Path(sys.executable).with_name("lvdet")
@@ -59,6 +61,16 @@ def lvdet_command(
         timeout=120,
     )
     return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+@contextmanager
+def lvdet_started(*arguments: str | Path, **options: Any) -> Iterator[subprocess.Popen[bytes]]:
+    """`lvdet` under way, its standard error at hand; at the end it is gone, whatever happened."""
+    with subprocess.Popen([COMMAND, *arguments], stderr=subprocess.PIPE, **options) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def lvdet_call(*arguments: str | Path, input: bytes = b"", **environment: str) -> Done:

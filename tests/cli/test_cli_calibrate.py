@@ -16,7 +16,7 @@ import lvdet
 from cli.run_lvdet import Done, lvdet_call, lvdet_command
 from cli.small_set import COCO, FOUND, LVIS, pair, save
 from lvdet.calibration.fitting import METHODS
-from lvdet.calibration.method_comparison import SHOWN
+from lvdet.calibration.calibrate import SHOWN
 from lvdet.simulation.simulate import Settings, simulate_training
 
 

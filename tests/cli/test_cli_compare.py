@@ -5,14 +5,13 @@ from __future__ import annotations
 import csv
 import json
 import signal
-import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
 import lvdet
-from cli.run_lvdet import COMMAND, lvdet_call, lvdet_command
+from cli.run_lvdet import lvdet_call, lvdet_command, lvdet_started
 from cli.small_set import COCO, FOUND, LVIS, pair, save
 
 FEW = ("--resamples", "100")
@@ -122,9 +121,7 @@ def test_a_file_name_that_moves_the_cursor(tmp_path: Path) -> None:
 
 
 def test_interrupted_while_it_draws(files: tuple[Path, Path, Path]) -> None:
-    with subprocess.Popen(
-        [COMMAND, "compare", *files, "--resamples", "1000000"], stderr=subprocess.PIPE
-    ) as process:
+    with lvdet_started("compare", *files, "--resamples", "1000000") as process:
         assert process.stderr is not None
         time.sleep(2)
         process.send_signal(signal.SIGINT)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import lvdet
-from cli.run_lvdet import COMMAND, lvdet_call, lvdet_command
+from cli.run_lvdet import COMMAND, lvdet_call, lvdet_command, lvdet_started
 from cli.small_set import pair, save
 
 VERBS = [
@@ -245,9 +245,7 @@ def test_a_reader_that_goes_away(tmp_path: Path) -> None:
 def test_an_interrupted_command(tmp_path: Path) -> None:
     """Stopped while it reads: it has taken more than a pipe holds, and waits for the rest."""
     gt, _ = pair(tmp_path)
-    with subprocess.Popen(
-        [COMMAND, "evaluate", gt, "-"], stdin=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as process:
+    with lvdet_started("evaluate", gt, "-", stdin=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stderr is not None
         process.stdin.write(b" " * (1 << 20))

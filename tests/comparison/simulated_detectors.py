@@ -106,7 +106,6 @@ class Population:
                 dets_per_class=per_class,
                 resamples=resamples,
                 seed=number,
-                threads=1,
             )
             for row, protocol in enumerate(PROTOCOLS):
                 for column, name in enumerate(NAMES):
@@ -133,7 +132,6 @@ class Population:
                     load_pair(self.gt, one, None),
                     old=PerImage(per_image),
                     fixed=PerClass(per_class),
-                    threads=1,
                 )
                 for one in self.detectors
             ]

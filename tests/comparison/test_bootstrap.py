@@ -18,6 +18,7 @@ from lvdet.evaluation.scores import NAMES
 from lvdet.limits.budgets import Budget, PerClass, PerImage, PerImageClass, apply
 from oracles.cases import coco_case, lvis_case
 from tabled import TOLERANCE, read_case
+from thread_setting import on_threads
 
 IMAGES = 30
 SETS = 20
@@ -136,10 +137,9 @@ def test_threads_do_not_matter() -> None:
     gt, dt = made(2, "lvis")
     pair, weights = load_pair(gt, dt, None), draw(IMAGES, 0, 100, seed=2)
 
-    def values(threads: int) -> Sequence[np.ndarray]:
-        one = Resampler(pair, old=PerImage(20), fixed=PerClass(25), threads=threads)
-        drawn = one.values(weights)
+    def values() -> Sequence[np.ndarray]:
+        drawn = Resampler(pair, old=PerImage(20), fixed=PerClass(25)).values(weights)
         return drawn.old, drawn.fixed, drawn.pool
 
-    for one, other in zip(values(1), values(3), strict=True):
+    for one, other in zip(*on_threads(values, 1, 3), strict=True):
         np.testing.assert_array_equal(one, other)

@@ -22,6 +22,7 @@ from oracles.boundary_reference import boundary_ious
 from oracles.cases import coco_case, lvis_case
 from oracles.error_cases import error_case
 from tabled import TOLERANCE, read_case
+from thread_setting import on_threads
 
 seeds = st.integers(0, 100_000)
 IOUS = ("bbox", "segm", "boundary")
@@ -171,9 +172,8 @@ def test_renaming_classes_renames_errors(seed: int, folder: Path) -> None:
 @given(seed=seeds, iou=st.sampled_from(IOUS), coco=st.booleans())
 def test_thread_count_changes_no_byte(seed: int, iou: str, coco: bool, folder: Path) -> None:
     gt, dt = read_case(*any_case(seed, iou, coco), folder)
-    one = lvdet.diagnose(gt, dt, iou=iou, threads=1)
-    for threads in (2, 3):
-        other = lvdet.diagnose(gt, dt, iou=iou, threads=threads)
+    one, *others = on_threads(lambda: lvdet.diagnose(gt, dt, iou=iou), 1, 2, 3)
+    for other in others:
         assert numbers(one) == numbers(other)
         for name in ("detection", "kind", "target", "overlap"):
             mine, theirs = getattr(one.rows, name), getattr(other.rows, name)
@@ -182,7 +182,7 @@ def test_thread_count_changes_no_byte(seed: int, iou: str, coco: bool, folder: P
 
 def test_thread_count_changes_no_byte_of_a_large_diagnosis() -> None:
     gt, dt = lvdet.simulate(images=400, classes=150, dets_per_image=None, seed=3)
-    found = [lvdet.diagnose(gt, dt, dets_per_class=200, threads=n) for n in (1, 2, 4)]
+    found = on_threads(lambda: lvdet.diagnose(gt, dt, dets_per_class=200), 1, 2, 4)
     assert len({numbers(one) for one in found}) == 1
     assert len({one.rows.target.tobytes() for one in found}) == 1
     assert min(found[0].counts[name]["all"] for name in ("classification", "both")) > 20

@@ -129,13 +129,11 @@ def test_thresholds_of_ones_own(simulated: tuple) -> None:
         ({"dets_per_image": 2.5}, "2.5"),
         ({"dets_per_class": 2**70}, str(2**70)),
         ({"thresholds": ["a"]}, "'a'"),
-        ({"threads": 10**6}, "1000000 threads"),
         ({"groups": {"g": [10**9]}}, "1000000000"),
         ({"thresholds": []}, "thresholds"),
         ({"thresholds": [0.5, 1.5]}, "1.5"),
         ({"thresholds": [float("nan")]}, "nan"),
         ({"dets_per_image": -1}, "-1"),
-        ({"threads": 0}, "0 threads"),
     ],
 )
 def test_bad_options_are_named(simulated: tuple, options: dict, message: str) -> None:

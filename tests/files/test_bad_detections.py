@@ -13,6 +13,7 @@ import lvdet
 from files.broken_json import VALUES, named
 from files.broken_masks import SEGMENTATIONS
 from files.record_files import ROWS, WITH_SCORE, Json, assert_holds, refused, save
+from thread_setting import threads
 
 RECORD = json.dumps(ROWS[0])
 MASK = {"size": [4, 3], "counts": "174"}
@@ -31,14 +32,14 @@ def with_row(record: Json | str) -> str:
 # Cut off
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-def test_every_prefix_of_a_list(threads: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("count", [1, 2])
+def test_every_prefix_of_a_list(count: int, tmp_path: Path) -> None:
     text = json.dumps(WHOLE, indent=1)
     path = tmp_path / "r.json"
     for cut in range(len(text)):
         save(path, text[:cut])
-        with pytest.raises(lvdet.InputError) as caught:
-            lvdet.read_detections(path, threads=threads)
+        with threads(count), pytest.raises(lvdet.InputError) as caught:
+            lvdet.read_detections(path)
         assert str(caught.value).startswith(f"{path}, ")
     assert_holds(lvdet.read_detections(save(path, text)), WHOLE)
 

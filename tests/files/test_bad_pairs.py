@@ -107,7 +107,6 @@ def test_no_masks_where_they_are_compared(iou: str, tmp_path: Path) -> None:
         ({"thresholds": []}, "IoU thresholds"),
         ({"thresholds": [0.0]}, "IoU thresholds"),
         ({"thresholds": [1.5]}, "IoU thresholds"),
-        ({"threads": 0}, "0 threads"),
     ],
 )
 def test_options(options: Json, says: str, tmp_path: Path) -> None:

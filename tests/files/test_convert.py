@@ -195,11 +195,12 @@ import numpy, pyarrow.parquet, lvdet
 from lvdet.files import convert
 used = 1024 * int(open("/proc/self/status").read().split("VmSize:")[1].split()[0])
 resource.setrlimit(resource.RLIMIT_AS, (used + int(sys.argv[3]) * 2**20,) * 2)
+lvdet.set_threads(1 if sys.argv[4] == "whole" else 2)
 try:
     if sys.argv[4] == "whole":
-        lvdet.write_detections(lvdet.read_detections(sys.argv[1], threads=1), sys.argv[2])
+        lvdet.write_detections(lvdet.read_detections(sys.argv[1]), sys.argv[2])
     else:
-        print(*convert.convert(sys.argv[1], sys.argv[2], threads=2))
+        print(*convert.convert(sys.argv[1], sys.argv[2]))
 except MemoryError:
     print("MemoryError")
 """

@@ -21,6 +21,7 @@ import pytest
 
 import lvdet
 from files.record_files import ROWS, Json, assert_holds, assert_same, save
+from thread_setting import threads
 
 RECORDS: list[Json] = [
     {"image_id": 4, "category_id": 1, "bbox": [1.5, 2.0, 3.25, 4.0], "score": 0.125},
@@ -280,11 +281,12 @@ def test_parquet(schema: Any, row_group_size: int, name: str, tmp_path: Path) ->
     assert_holds(lvdet.read_detections(tmp_path / name), RECORDS)
 
 
-@pytest.mark.parametrize("threads", [1, 3])
-def test_parquet_of_many_row_groups(threads: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("count", [1, 3])
+def test_parquet_of_many_row_groups(count: int, tmp_path: Path) -> None:
     records = many_records(500)
     pq.write_table(pa.table(own_schema(records)), tmp_path / "r.parquet", row_group_size=7)
-    assert_holds(lvdet.read_detections(tmp_path / "r.parquet", threads=threads), records)
+    with threads(count):
+        assert_holds(lvdet.read_detections(tmp_path / "r.parquet"), records)
 
 
 @pytest.mark.parametrize("counts", ["text", "bytes"])
@@ -349,19 +351,13 @@ def test_progress_can_stop_the_reading(tmp_path: Path) -> None:
     assert threading.enumerate() == before
 
 
-@pytest.mark.parametrize("threads", [1, 2, 5])
-def test_any_number_of_threads(threads: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_any_number_of_threads(count: int, tmp_path: Path) -> None:
     records = many_records(30_000)
     path = save(tmp_path / "r.json", records)
     assert path.stat().st_size > 1 << 21  # more than one chunk
-    assert_same(lvdet.read_detections(path, threads=threads), lvdet.read_detections(records))
-
-
-@pytest.mark.parametrize("threads", [0, -1])
-def test_no_threads_are_too_few(threads: int, tmp_path: Path) -> None:
-    path = save(tmp_path / "r.json", ROWS)
-    with pytest.raises(lvdet.InputError, match=f"{threads} threads"):
-        lvdet.read_detections(path, threads=threads)
+    with threads(count):
+        assert_same(lvdet.read_detections(path), lvdet.read_detections(records))
 
 
 @pytest.mark.parametrize("pack", PACKED)

@@ -38,6 +38,7 @@ from lvdet.files import detections_json, parquet, stream
 from lvdet.files.opening import run_reader
 from lvdet.files.stream import detection_tables
 from lvdet.tables.masks import no_masks
+from thread_setting import on_threads
 
 RLE = {"size": [4, 3], "counts": "174"}
 MASKED = [row | {"segmentation": RLE} for row in ROWS]
@@ -149,7 +150,7 @@ def test_masks_of_all_kinds(
 @pytest.mark.usefixtures("pieces")
 def test_threads_change_no_table(tmp_path: Path) -> None:
     path = save(tmp_path / "r.json", MASKED * 30)
-    one, *others = ([len(t) for t in detection_tables(path, threads=n)] for n in (1, 2, 5))
+    one, *others = on_threads(lambda: [len(t) for t in detection_tables(path)], 1, 2, 5)
     assert others == [one, one]
 
 
@@ -309,9 +310,6 @@ def test_every_cut_of_a_file(tmp_path: Path) -> None:
 def test_what_is_refused_before_anything_is_read(tmp_path: Path) -> None:
     with pytest.raises(lvdet.InputError, match="there is no such file"):
         detection_tables(tmp_path / "nowhere.json")
-    path = save(tmp_path / "r.json", ROWS)
-    with pytest.raises(lvdet.InputError, match="0 threads"):
-        detection_tables(path, threads=0)
     for source in (ROWS, [], {}, None):
         with pytest.raises(lvdet.InputError, match="expected a path or a list of paths"):
             detection_tables(source)  # type: ignore[arg-type]

@@ -24,6 +24,7 @@ from lvdet.files import detection_files as detections
 from oracles.cases import coco_case, lvis_case
 from oracles.lvis_reference import cut_per_class, drop_unknown
 from tabled import read_case
+from thread_setting import threads
 
 
 @pytest.fixture
@@ -102,17 +103,16 @@ def test_an_evaluation_of_files_is_that_of_tables(case: str, kind: str, tmp_path
 
 
 @pytest.mark.usefixtures("tight")
-@pytest.mark.parametrize("threads", [1, 3])
-def test_classes_are_chosen_before_rows_are_dropped(threads: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("count", [1, 3])
+def test_classes_are_chosen_before_rows_are_dropped(count: int, tmp_path: Path) -> None:
     gt, dt = lvdet.simulate(images=20, classes=30, dets_per_image=60, seed=4)
     lvdet.write_ground_truth(gt, tmp_path / "gt.json")
     lvdet.write_detections(dt, tmp_path / "dt.json")
     for classes in ("r", "c", "rf", "class_0003,class_0007", None):
         options: dict[str, Any] = {"classes": classes, "dets_per_image": 7, "dets_per_class": 11}
         whole = lvdet.evaluate(gt, dt, **options)
-        streamed = lvdet.evaluate(
-            tmp_path / "gt.json", tmp_path / "dt.json", threads=threads, **options
-        )
+        with threads(count):
+            streamed = lvdet.evaluate(tmp_path / "gt.json", tmp_path / "dt.json", **options)
         assert_same(streamed, whole, f"classes {classes}")
         assert streamed.warnings == [
             text.replace("simulated detections", str(tmp_path / "dt.json")).replace(
@@ -436,14 +436,15 @@ from lvdet.evaluation import protocols
 from lvdet.files import annotation_files as annotations, collect, detection_files as detections
 used = 1024 * int(open("/proc/self/status").read().split("VmSize:")[1].split()[0])
 resource.setrlimit(resource.RLIMIT_AS, (used + int(sys.argv[3]) * 2**20,) * 2)
+lvdet.set_threads(2)
 try:
     if sys.argv[4] == "whole":
-        dt = lvdet.read_detections(sys.argv[2], threads=2)
-        gt = lvdet.read_ground_truth(sys.argv[1], threads=2)
-        result = lvdet.evaluate(gt, dt, dets_per_class=200, threads=2)
+        dt = lvdet.read_detections(sys.argv[2])
+        gt = lvdet.read_ground_truth(sys.argv[1])
+        result = lvdet.evaluate(gt, dt, dets_per_class=200)
     else:
         collect.ROOM = 1 << 16
-        result = lvdet.evaluate(sys.argv[1], sys.argv[2], dets_per_class=200, threads=2)
+        result = lvdet.evaluate(sys.argv[1], sys.argv[2], dets_per_class=200)
     print(*(repr(result[name].AP) for name in ("old", "fixed", "pool")))
 except MemoryError:
     print("MemoryError")

@@ -15,6 +15,7 @@ from lvdet import _native
 from lvdet.limits.budgets import Budget, apply
 from lvdet.limits.ranks import Ranks
 from lvdet.tables.results import Ranking, Results
+from thread_setting import threads
 
 budgets = st.lists(
     st.one_of(
@@ -64,16 +65,17 @@ def slow_mask(
     seed=st.integers(0, 100_000),
     levels=st.sampled_from([1, 3, 1000]),
     questions=st.lists(st.tuples(budgets, st.booleans()), min_size=1, max_size=6),
-    threads=st.integers(1, 3),
+    count=st.integers(1, 3),
 )
 def test_ranks_are_those_of_a_sort(
-    seed: int, levels: int, questions: list[tuple[list[Budget], bool]], threads: int
+    seed: int, levels: int, questions: list[tuple[list[Budget], bool]], count: int
 ) -> None:
     """Question after question to the same ranks, so that what is remembered is used."""
     ranking = random_ranking(seed, levels)
     rng = np.random.default_rng(seed)
     rows = rng.permutation(len(ranking))[: len(ranking) // 2].astype(np.int32)
-    ranks = Ranks(ranking, rows, threads=threads)
+    lvdet.set_threads(count)
+    ranks = Ranks(ranking, rows)
     subset = rng.random(len(ranking.category_ids)) < 0.6
     for chosen, restricted in questions:
         classes = subset if restricted else None
@@ -106,16 +108,13 @@ def test_threads_change_nothing(images: int) -> None:
         [lvdet.PerImage(20), lvdet.PerClass(100)],
     ):
         for members in (None, classes):
-            masks = [
-                Ranks(ranking, wanted, threads=n).mask(chosen, classes=members) for n in (1, 3)
-            ]
-            kept = [Ranks(ranking, wanted, threads=n).kept(chosen, classes=members) for n in (1, 3)]
             among = None if members is None else members[ranking.category]
             expected = apply(chosen, ranking, among=among)
-            for mask, some in zip(masks, kept, strict=True):
-                assert mask is not None
-                assert some is not None
-                assert expected is not None
+            assert expected is not None
+            for count in (1, 3):
+                with threads(count):
+                    mask = Ranks(ranking, wanted).mask(chosen, classes=members)
+                    some = Ranks(ranking, wanted).kept(chosen, classes=members)
                 assert np.array_equal(mask, expected)
                 assert np.array_equal(some, expected[wanted])
 

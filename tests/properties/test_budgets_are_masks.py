@@ -16,6 +16,7 @@ from lvdet.limits.budgets import apply
 from lvdet.matching.match import match
 from oracles.cases import coco_case, lvis_case
 from tabled import read_case
+from thread_setting import threads
 
 budgets = st.lists(
     st.one_of(
@@ -79,10 +80,10 @@ def test_limit_then_match_is_match_then_mask(
     levels=st.sampled_from([1, 3, 1000]),
     limit=st.integers(0, 20),
     kind=st.sampled_from([lvdet.PerImage, lvdet.PerClass, lvdet.PerImageClass]),
-    threads=st.integers(1, 4),
+    count=st.integers(1, 4),
 )
 def test_a_budget_keeps_the_best_of_each_group(
-    seed: int, levels: int, limit: int, kind: type[lvdet.PerImage], threads: int
+    seed: int, levels: int, limit: int, kind: type[lvdet.PerImage], count: int
 ) -> None:
     rng = np.random.default_rng(seed)
     rows = int(rng.integers(0, 200))
@@ -92,7 +93,8 @@ def test_a_budget_keeps_the_best_of_each_group(
         ),
         levels,
     )
-    keep = apply([kind(limit)], dt, threads=threads)
+    with threads(count):
+        keep = apply([kind(limit)], dt)
     keep = np.ones(rows, dtype=bool) if keep is None else keep
     keys = {
         lvdet.PerImage: dt.image,

@@ -17,6 +17,7 @@ from lvdet.evaluation.average_precision import class_curves
 from lvdet.matching.match import match
 from oracles.cases import coco_case, lvis_case
 from tabled import read_case
+from thread_setting import on_threads
 
 seeds = st.integers(0, 100_000)
 
@@ -34,29 +35,27 @@ def numbers(result: lvdet.Evaluation) -> str:
 def test_thread_count_changes_no_byte(seed: int, masks: bool, coco: bool, folder: Path) -> None:
     gt, dt = read_case(*(coco_case if coco else lvis_case)(seed, masks), folder)
     iou = "segm" if masks else "bbox"
-    one = match(gt, dt, iou=iou, threads=1)
-    for threads in (2, 3):
-        other = match(gt, dt, iou=iou, threads=threads)
+    one, *others = on_threads(lambda: match(gt, dt, iou=iou), 1, 2, 3)
+    for other in others:
         for name in ("detection", "position", "category_offsets", "outcomes", "truth"):
             assert getattr(one, name).tobytes() == getattr(other, name).tobytes()
     if coco:
-        first = lvdet.evaluate(gt, dt, iou=iou, exact_lvis=True, threads=1)
-        second = lvdet.evaluate(gt, dt, iou=iou, exact_lvis=True, threads=2)
-        assert numbers(first) == numbers(second)
+        first, second = on_threads(
+            lambda: numbers(lvdet.evaluate(gt, dt, iou=iou, exact_lvis=True)), 1, 2
+        )
+        assert first == second
 
 
 def test_thread_count_changes_no_byte_of_a_large_evaluation(folder: Path) -> None:
     gt, dt = lvdet.simulate(images=400, classes=150, dets_per_image=None, seed=3)
     lvdet.write_detections(dt, folder / "large.json")
-    tables = [lvdet.read_detections(folder / "large.json", threads=n) for n in (1, 2, 4)]
+    tables = on_threads(lambda: lvdet.read_detections(folder / "large.json"), 1, 2, 4)
     for table in tables[1:]:
         for name in ("image", "category", "score", "box", "image_ids", "category_ids"):
             assert getattr(table, name).tobytes() == getattr(tables[0], name).tobytes()
-    results = {
-        numbers(lvdet.evaluate(gt, tables[0], dets_per_image=50, dets_per_class=200, threads=n))
-        for n in (1, 2, 4)
-    }
-    assert len(results) == 1
+    limits = {"dets_per_image": 50, "dets_per_class": 200}
+    results = on_threads(lambda: numbers(lvdet.evaluate(gt, tables[0], **limits)), 1, 2, 4)
+    assert len(set(results)) == 1
 
 
 @given(seed=seeds, masks=st.booleans())

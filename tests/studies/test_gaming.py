@@ -16,6 +16,7 @@ from oracles.cases import coco_case, lvis_case
 from oracles.lvis_reference import cut_per_class, cut_per_image, drop_unknown
 from oracles.pool_reference import RANGES, _cells, _rank
 from tabled import read_case
+from thread_setting import threads
 
 Json = dict[str, Any]
 NAMES = ("AP", "APr", "APc", "APf")
@@ -140,7 +141,8 @@ def test_the_best_cap(simulated: tuple) -> None:
     best = lvdet.rerank(gt, dt, dets_per_class="best")
     assert best.dets_per_class == search.best
     assert best.search is not None
-    assert best.search.tried == lvdet.search_class_cap(gt, dt, threads=1).tried
+    with threads(1):
+        assert best.search.tried == lvdet.search_class_cap(gt, dt).tried
     assert f"the best of {len(search.tried)} tried" in str(best)
     assert best.after["old"] == search.after
 
