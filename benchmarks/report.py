@@ -44,7 +44,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as temporary:
         page = Path(temporary, "report.html")
         start = time.perf_counter()
-        report = lvdet.build_report(gt, results, resamples=options.resamples)
+        report = lvdet.report(gt, results, resamples=options.resamples)
         built = time.perf_counter() - start
         report.save(page)
         written = time.perf_counter() - start

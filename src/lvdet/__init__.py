@@ -14,13 +14,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lvdet.calibration.apply import calibrate_file
+    from lvdet.calibration.calibrate import calibrate
+    from lvdet.calibration.calibration_table import CalibrationTable
     from lvdet.calibration.calibrator import Calibrator
-    from lvdet.calibration.measure import Measurement, measure_calibration
-    from lvdet.calibration.method_comparison import compare_calibration
-    from lvdet.calibration.method_table import CalibrationTable
-    from lvdet.calibration.reliability import calibration_errors, reliability_curve
-    from lvdet.comparison.compare import compare_detectors
+    from lvdet.calibration.measure import Measurement
+    from lvdet.comparison.compare import compare
     from lvdet.comparison.comparison_result import Comparison
     from lvdet.diagnosis.diagnose import diagnose
     from lvdet.diagnosis.diagnosis_result import Diagnosis
@@ -29,9 +27,10 @@ if TYPE_CHECKING:
     from lvdet.evaluation.protocols import evaluate
     from lvdet.files.annotation_files import read_ground_truth, write_ground_truth
     from lvdet.files.check import check
+    from lvdet.files.convert import convert
     from lvdet.files.detection_files import read_detections, write_detections
     from lvdet.limits.budgets import PerClass, PerImage, PerImageClass
-    from lvdet.reporting.report import Report, build_report
+    from lvdet.reporting.report import Report, report
     from lvdet.simulation.simulate import simulate
     from lvdet.studies.audit import audit
     from lvdet.studies.audit_result import Audit
@@ -78,19 +77,16 @@ __all__ = [
     "TopKWriter",
     "__version__",
     "audit",
-    "build_report",
-    "calibrate_file",
-    "calibration_errors",
+    "calibrate",
     "check",
-    "compare_calibration",
-    "compare_detectors",
+    "compare",
+    "convert",
     "diagnose",
     "evaluate",
-    "measure_calibration",
     "merge_top_k",
     "read_detections",
     "read_ground_truth",
-    "reliability_curve",
+    "report",
     "rerank",
     "search_class_cap",
     "set_threads",
@@ -102,7 +98,7 @@ __all__ = [
 
 _HOMES = {
     "Audit": "lvdet.studies.audit_result",
-    "CalibrationTable": "lvdet.calibration.method_table",
+    "CalibrationTable": "lvdet.calibration.calibration_table",
     "Calibrator": "lvdet.calibration.calibrator",
     "Categories": "lvdet.tables.categories",
     "ClassCap": "lvdet.studies.class_caps",
@@ -127,19 +123,16 @@ _HOMES = {
     "SweepRow": "lvdet.studies.sweep_result",
     "TopKWriter": "lvdet.writers.top_k_writer",
     "audit": "lvdet.studies.audit",
-    "build_report": "lvdet.reporting.report",
-    "calibrate_file": "lvdet.calibration.apply",
-    "calibration_errors": "lvdet.calibration.reliability",
+    "calibrate": "lvdet.calibration.calibrate",
     "check": "lvdet.files.check",
-    "compare_calibration": "lvdet.calibration.method_comparison",
-    "compare_detectors": "lvdet.comparison.compare",
+    "compare": "lvdet.comparison.compare",
+    "convert": "lvdet.files.convert",
     "diagnose": "lvdet.diagnosis.diagnose",
     "evaluate": "lvdet.evaluation.protocols",
-    "measure_calibration": "lvdet.calibration.measure",
     "merge_top_k": "lvdet.writers.merge",
     "read_detections": "lvdet.files.detection_files",
     "read_ground_truth": "lvdet.files.annotation_files",
-    "reliability_curve": "lvdet.calibration.reliability",
+    "report": "lvdet.reporting.report",
     "rerank": "lvdet.studies.reranking",
     "search_class_cap": "lvdet.studies.reranking",
     "set_threads": "lvdet.threads",

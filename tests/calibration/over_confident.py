@@ -63,7 +63,7 @@ def figures(seed: int, detector: Detector = Detector()) -> Figures:  # noqa: B00
     training = simulate_training(
         settings, detector.training_images, overconfidence=detector.overconfidence
     )
-    table = lvdet.compare_calibration(
+    table = lvdet.calibrate(
         *lvdet.simulate(**asdict(settings)), train=training, methods=SHOWN, oracle=False
     )
     (block,) = table.blocks

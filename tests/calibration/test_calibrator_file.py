@@ -79,12 +79,12 @@ def test_what_is_saved_is_what_is_loaded(
         new = fitted.transform(table).score
         assert loaded.transform(table).score.tobytes() == new.tobytes()
     assert loaded.recipe == fitted.recipe
-    assert loaded.record.origin == fitted.record.origin
+    assert loaded.record_.origin == fitted.record_.origin
     assert loaded.summary() == fitted.summary()
     assert repr(loaded) == repr(fitted)
-    assert loaded.categories.ids.tolist() == gt.categories.ids.tolist()
-    assert loaded.categories.names == gt.categories.names
-    assert loaded.categories.frequency.tolist() == gt.categories.frequency.tolist()
+    assert loaded.categories_.ids.tolist() == gt.categories.ids.tolist()
+    assert loaded.categories_.names == gt.categories.names
+    assert loaded.categories_.frequency.tolist() == gt.categories.frequency.tolist()
     loaded.save(str(tmp_path / "again.json"))
     assert (tmp_path / "again.json").read_bytes() == (tmp_path / "cal.json").read_bytes()
 
@@ -143,7 +143,7 @@ def test_counts_in_the_file(
 def test_the_file_by_hand(tmp_path: Path) -> None:
     """A file that lvdet has not written, its maps worked out here."""
     loaded = lvdet.Calibrator.load(saved(tmp_path / "cal.json", VALID))
-    table = every_score_of(loaded.categories)
+    table = every_score_of(loaded.categories_)
     new = loaded.transform(table).score.reshape(3, len(SCORES))
     a, b, c = 1.5, 0.25, -0.5
     for score, odds, step, line in zip(SCORES.tolist(), *new.tolist(), strict=True):
@@ -159,7 +159,7 @@ def test_the_file_by_hand(tmp_path: Path) -> None:
         "beta by class, from 12 detections (9 right) of 3 classes; 1 class without a right one: "
         "scores of 0"
     )
-    assert repr(loaded) == "<Calibrator beta by class, 3 classes>"
+    assert repr(loaded) == "Calibrator('beta', grouping='class', 3 classes)"
 
 
 def test_names_that_are_no_ascii(tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_names_that_are_no_ascii(tmp_path: Path) -> None:
     loaded = lvdet.Calibrator.load(saved(tmp_path / "cal.json", content))
     loaded.save(tmp_path / "again.json")
     again = lvdet.Calibrator.load(tmp_path / "again.json")
-    assert again.categories.names == ("猫", 'a"b\\', "\ud800")
+    assert again.categories_.names == ("猫", 'a"b\\', "\ud800")
 
 
 def test_numbers_of_numpy_can_be_saved(
@@ -413,7 +413,7 @@ def test_other_types(path: tuple[str | int, ...], tmp_path: Path) -> None:
 
 def test_more_keys_than_there_are_do_no_harm(tmp_path: Path) -> None:
     path = saved(tmp_path / "cal.json", VALID | {"note": {"by": "hand"}})
-    assert len(lvdet.Calibrator.load(path).categories) == 3
+    assert len(lvdet.Calibrator.load(path).categories_) == 3
 
 
 # Classes
@@ -453,8 +453,8 @@ def test_whole_numbers_beyond_64_bits(key: str, value: int, tmp_path: Path) -> N
 def test_the_highest_and_the_lowest_id(tmp_path: Path) -> None:
     ids = [-(2**63), 0, 2**63 - 1]
     loaded = lvdet.Calibrator.load(saved(tmp_path / "cal.json", changed(("classes", "id"), ids)))
-    assert loaded.categories.ids.tolist() == ids
-    assert len(loaded.transform(every_score_of(loaded.categories))) == 3 * len(SCORES)
+    assert loaded.categories_.ids.tolist() == ids
+    assert len(loaded.transform(every_score_of(loaded.categories_))) == 3 * len(SCORES)
 
 
 @pytest.mark.parametrize("place", [-1, 3, 10**6, 2**62, -(2**63)])
@@ -479,7 +479,7 @@ def test_an_unknown_frequency(value: str, tmp_path: Path) -> None:
 
 def test_a_frequency_that_is_not_known(tmp_path: Path) -> None:
     path = saved(tmp_path / "cal.json", changed(("classes", "frequency"), ["", "", ""]))
-    assert lvdet.Calibrator.load(path).categories.groups() == {}
+    assert lvdet.Calibrator.load(path).categories_.groups() == {}
 
 
 @pytest.mark.parametrize(("key", "value"), [("detections", -1), ("right", -1), ("right", 1)])
@@ -510,7 +510,7 @@ def test_no_class_at_all(tmp_path: Path) -> None:
     classes: Json = {key: [] for key in VALID["classes"]}
     path = saved(tmp_path / "cal.json", VALID | {"classes": classes, "maps": []})
     loaded = lvdet.Calibrator.load(path)
-    assert len(loaded.categories) == 0
+    assert len(loaded.categories_) == 0
     with pytest.raises(lvdet.InputError, match="category_id 3"):
         loaded.transform(lvdet.Detections.from_arrays([1], [3], [0.5], [[0, 0, 1, 1]]))
 
@@ -600,7 +600,7 @@ def test_numbers_that_are_absurd_but_finite(tmp_path: Path) -> None:
 
 def chances_of(calibrator: lvdet.Calibrator) -> None:
     """Every class and score has a chance."""
-    ids = calibrator.categories.ids.tolist()
+    ids = calibrator.categories_.ids.tolist()
     for score in (SCORES, np.array([5e-324, 5e-311, 1e-308, 2.0**-149])):
         if not ids:
             return
@@ -721,7 +721,7 @@ def test_nothing_to_transform(tmp_path: Path) -> None:
 
 def test_transforming_leaves_the_table_and_the_rest_of_it_alone(tmp_path: Path) -> None:
     loaded = lvdet.Calibrator.load(saved(tmp_path / "cal.json", VALID))
-    table = every_score_of(loaded.categories)
+    table = every_score_of(loaded.categories_)
     before = table.score.copy()
     new = loaded.transform(table)
     assert table.score.tolist() == before.tolist()
@@ -733,8 +733,8 @@ def test_transforming_leaves_the_table_and_the_rest_of_it_alone(tmp_path: Path) 
 @pytest.mark.parametrize(
     "act",
     [
-        lambda calibrator, table: calibrator.record,
-        lambda calibrator, table: calibrator.categories,
+        lambda calibrator, table: calibrator.record_,
+        lambda calibrator, table: calibrator.categories_,
         lambda calibrator, table: calibrator.summary(),
         lambda calibrator, table: calibrator.transform(table),
         lambda calibrator, table: calibrator.class_rows(table.category_ids, "x"),
@@ -745,6 +745,6 @@ def test_a_calibrator_that_was_not_fitted(
 ) -> None:
     calibrator = lvdet.Calibrator("beta")
     table = lvdet.Detections.from_arrays([1], [3], [0.5], [[0, 0, 1, 1]])
-    assert repr(calibrator) == "<Calibrator beta by class, not fitted>"
+    assert repr(calibrator) == "Calibrator('beta', grouping='class', not fitted)"
     with pytest.raises(lvdet.InputError, match="has not been fitted: call fit or load one"):
         act(calibrator, table)

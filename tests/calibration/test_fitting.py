@@ -139,7 +139,7 @@ def test_coco_files_have_no_frequency_groups() -> None:
     with pytest.raises(lvdet.InputError, match="no 'frequency' for their categories"):
         lvdet.Calibrator("platt", grouping="frequency").fit(*pair)
     with pytest.raises(lvdet.InputError, match="no 'frequency' for their categories"):
-        lvdet.compare_calibration(*pair, methods=["platt"], grouping="frequency")
+        lvdet.calibrate(*pair, methods=["platt"], grouping="frequency")
 
 
 # Classes of which nothing right was seen
@@ -371,7 +371,7 @@ def test_progress_ends_with_everything(method: str, samples: Samples) -> None:
 def test_a_calibrator_has_what_was_fitted(method: str, samples: Samples) -> None:
     origin = Origin("train.json", "results.json", "bbox", 0.75, 10_000)
     calibrator = lvdet.Calibrator(method).fit_samples(samples, origin)
-    record = calibrator.record
+    record = calibrator.record_
     assert record.origin == origin
     assert record.detections.tolist() == [len(part[0]) for part in PARTS]
     assert record.right.tolist() == [int(part[1].sum()) for part in PARTS]
@@ -408,7 +408,7 @@ def test_fitting_again_forgets_what_was_before(samples: Samples) -> None:
     other = samples_of_classes([drawn_rows(8, 30)], "f")
     calibrator = lvdet.Calibrator("platt").fit_samples(samples, origin)
     assert calibrator.fit_samples(other, origin) is calibrator
-    assert len(calibrator.categories) == 1
+    assert len(calibrator.categories_) == 1
 
 
 @pytest.mark.parametrize("iou_threshold", [0.5, 0.75])
@@ -423,6 +423,6 @@ def test_a_fit_to_files_is_that_to_tables(iou_threshold: float, tmp_path: Any) -
     assert of_files.transform(tmp_path / "dt.json").score.tolist() == (
         of_tables.transform(dt).score.tolist()
     )
-    assert of_files.record.origin == Origin(
+    assert of_files.record_.origin == Origin(
         str(tmp_path / "gt.json"), str(tmp_path / "dt.json"), "bbox", iou_threshold, 30
     )

@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 import lvdet
 from cli.small_set import pair as small_pair
-from lvdet.calibration.fitting import METHODS
-from lvdet.calibration.folds import divided, require_folds
 from lvdet.calibration.calibrate import SHOWN
 from lvdet.calibration.calibration_table import TITLES, Calibrated, CalibrationTable
+from lvdet.calibration.fitting import METHODS
+from lvdet.calibration.folds import divided, require_folds
+from lvdet.calibration.reliability import calibration_errors
 from lvdet.simulation.simulate import Settings, simulate_training
 from lvdet.tables.ground_truth import ImageLists, Images
 from tabled import TOLERANCE
@@ -46,7 +47,7 @@ def training() -> Tables:
 
 @pytest.fixture(scope="module")
 def compared(tables: Tables, training: Tables) -> CalibrationTable:
-    return lvdet.compare_calibration(*tables, train=training, folds=FOLDS, methods=METHODS)
+    return lvdet.calibrate(*tables, train=training, folds=FOLDS, methods=METHODS)
 
 
 def block_rows(table: CalibrationTable, name: str) -> dict[str, Calibrated]:
@@ -168,7 +169,7 @@ def test_folds_that_make_no_sense(folds: Any) -> None:
 @pytest.mark.parametrize("folds", [1, 0, 61, True])
 def test_a_comparison_of_folds_that_make_no_sense(tables: Tables, folds: Any) -> None:
     with pytest.raises(lvdet.InputError, match=f"{folds!r} folds of 60 images"):
-        lvdet.compare_calibration(*tables, methods=["platt"], folds=folds)
+        lvdet.calibrate(*tables, methods=["platt"], folds=folds)
 
 
 # Every row is an evaluation
@@ -177,7 +178,7 @@ def test_a_comparison_of_folds_that_make_no_sense(tables: Tables, folds: Any) ->
 def test_the_simulated_set_has_all_kinds_of_classes(tables: Tables, training: Tables) -> None:
     """Else what follows would show little."""
     calibrator = lvdet.Calibrator("beta").fit(*training)
-    assert (calibrator.record.right == 0).any()
+    assert (calibrator.record_.right == 0).any()
     assert all(len(rows) for rows in tables[0].categories.groups().values())
     assert tables[0].federated
 
@@ -212,7 +213,7 @@ def test_errors_are_those_of_calibrated_results(
 ) -> None:
     gt, dt = tables
     calibrator = lvdet.Calibrator(method).fit(*(training if block == "train" else tables))
-    expected = lvdet.measure_calibration(gt, calibrator.transform(dt)).errors
+    expected = lvdet.Calibrator("identity").measure(gt, calibrator.transform(dt)).errors
     found = block_rows(compared, block)[method].errors
     assert asdict(found.overall) == pytest.approx(asdict(expected.overall), abs=1e-12)
     for name, errors in expected.by_frequency.items():
@@ -244,7 +245,7 @@ def test_folds_of_one_image_each() -> None:
         SETTINGS, images=12, classes=10, candidates_per_image=1, localisation=0.3, seed=9
     )
     tables = lvdet.simulate(**asdict(settings))
-    table = lvdet.compare_calibration(*tables, folds=12, methods=["platt"], oracle=False)
+    table = lvdet.calibrate(*tables, folds=12, methods=["platt"], oracle=False)
     part = divided(12, 12)
     parts = []
     for number in range(12):
@@ -278,10 +279,10 @@ def test_errors_of_folds_are_those_of_all_scores_together(
     for number in range(FOLDS):
         here, found = of_images(tables, part == number)
         calibrator = lvdet.Calibrator("platt").fit(*of_images(tables, part != number))
-        samples = lvdet.measure_calibration(here, calibrator.transform(found)).samples
+        samples = lvdet.Calibrator("identity").measure(here, calibrator.transform(found)).samples
         score.append(samples.score)
         right.append(samples.right)
-    expected = lvdet.calibration_errors(np.concatenate(score), np.concatenate(right))
+    expected = calibration_errors(np.concatenate(score), np.concatenate(right))
     found_errors = block_rows(compared, "folds")["platt"].errors.overall
     assert found_errors.count == expected.count
     # The order of rows is another: bins of equal count part ties otherwise.
@@ -297,7 +298,7 @@ def test_masks_and_coco_files(style: str) -> None:
     tables = lvdet.simulate(**asdict(settings))
     training = simulate_training(settings, 20)
     methods = ["histogram", "platt", "hierarchical"]
-    table = lvdet.compare_calibration(*tables, train=training, folds=2, methods=methods)
+    table = lvdet.calibrate(*tables, train=training, folds=2, methods=methods)
     assert table.inputs["iou"] == ("segm" if style == "lvis" else "bbox")
     part = divided(16, 2)
     for method in methods:
@@ -320,9 +321,7 @@ def test_a_budget_takes_the_best_by_the_detector_s_own_score(
 ) -> None:
     gt, dt = tables
     limit = 12
-    table = lvdet.compare_calibration(
-        gt, dt, train=training, folds=2, methods=[method], dets_per_class=limit
-    )
+    table = lvdet.calibrate(gt, dt, train=training, folds=2, methods=[method], dets_per_class=limit)
     assert table.budget == "12/class"
     best = best_of_each_class(dt, limit)
     assert len(best) < len(dt) / 2
@@ -347,7 +346,7 @@ def test_groupings_and_missing_classes(
 ) -> None:
     """Hierarchical calibration has its own answers."""
     methods = ["isotonic", "hierarchical"]
-    table = lvdet.compare_calibration(
+    table = lvdet.calibrate(
         *tables, train=training, methods=methods, grouping=grouping, oracle=False, **options
     )
     assert [block.name for block in table.blocks] == ["train"]
@@ -361,15 +360,13 @@ def test_groupings_and_missing_classes(
 @pytest.mark.parametrize("threshold", [0.5, 0.62])
 def test_another_threshold(threshold: float, tables: Tables, training: Tables) -> None:
     """One of AP's own, and one between them."""
-    table = lvdet.compare_calibration(
-        *tables, train=training, methods=["beta"], iou_threshold=threshold
-    )
+    table = lvdet.calibrate(*tables, train=training, methods=["beta"], iou_threshold=threshold)
     for block, fitted_on in (("train", training), ("oracle", tables)):
         calibrator = lvdet.Calibrator("beta").fit(*fitted_on, iou_threshold=threshold)
         evaluation = lvdet.evaluate(tables[0], calibrator.transform(tables[1]))
         row = block_rows(table, block)["beta"]
         assert_is(row, evaluation, block)
-        new = lvdet.measure_calibration(
+        new = lvdet.Calibrator("identity").measure(
             tables[0], calibrator.transform(tables[1]), iou_threshold=threshold
         )
         assert row.errors.overall.expected == pytest.approx(new.errors.overall.expected, abs=1e-12)
@@ -465,7 +462,7 @@ def test_notes_name_the_methods_that_changed_an_order(compared: CalibrationTable
 
 def test_blocks(tables: Tables, training: Tables) -> None:
     def names(**options: Any) -> list[str]:
-        found = lvdet.compare_calibration(*tables, methods=["temperature"], **options)
+        found = lvdet.calibrate(*tables, methods=["temperature"], **options)
         return [f"{block.name}: {block.title}" for block in found.blocks]
 
     fitted = f"train: fitted on {training[0].source} and {training[1].source}"
@@ -483,9 +480,7 @@ def test_blocks(tables: Tables, training: Tables) -> None:
 
 
 def test_methods_in_the_order_they_are_asked_for(tables: Tables) -> None:
-    table = lvdet.compare_calibration(
-        *tables, methods=["platt", "identity", "platt"], folds=2, oracle=False
-    )
+    table = lvdet.calibrate(*tables, methods=["platt", "identity", "platt"], folds=2, oracle=False)
     assert list(table.blocks[0].rows) == ["platt", "identity"]
     assert SHOWN == ("histogram", "bbq", "beta", "isotonic", "platt", "hierarchical")
 
@@ -508,14 +503,14 @@ def test_methods_in_the_order_they_are_asked_for(tables: Tables) -> None:
 )
 def test_what_makes_no_sense(tables: Tables, options: dict[str, Any], says: str) -> None:
     with pytest.raises(lvdet.InputError) as caught:
-        lvdet.compare_calibration(*tables, **{"methods": ["platt"]} | options)
+        lvdet.calibrate(*tables, **{"methods": ["platt"]} | options)
     assert says in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 def test_what_makes_no_sense_is_told_before_anything_is_read(tmp_path: Path) -> None:
     with pytest.raises(lvdet.InputError, match="there is no method"):
-        lvdet.compare_calibration(tmp_path / "none.json", tmp_path / "none.json", methods=[])
+        lvdet.calibrate(tmp_path / "none.json", tmp_path / "none.json", methods=[])
 
 
 # A training set of other classes
@@ -545,7 +540,7 @@ def test_a_training_set_without_a_class(tables: Tables, training: Tables) -> Non
     categories = tables[0].categories
     other = renumbered(training, len(categories) - 1, 10_000)
     with pytest.raises(lvdet.InputError) as caught:
-        lvdet.compare_calibration(*tables, train=other, methods=["platt"])
+        lvdet.calibrate(*tables, train=other, methods=["platt"])
     assert str(caught.value) == (
         f"{training[1].source}: its annotations have no class of id {categories.ids[-1]} "
         f"({categories.names[-1]!r}), which is to be evaluated"
@@ -555,7 +550,7 @@ def test_a_training_set_without_a_class(tables: Tables, training: Tables) -> Non
 def test_a_training_set_with_another_name(tables: Tables, training: Tables) -> None:
     categories = tables[0].categories
     with pytest.raises(lvdet.InputError) as caught:
-        lvdet.compare_calibration(*tables, train=renamed(training, 3, "zebra"), methods=["platt"])
+        lvdet.calibrate(*tables, train=renamed(training, 3, "zebra"), methods=["platt"])
     assert str(caught.value) == (
         f"{training[1].source}: its annotations call the class of id {categories.ids[3]} 'zebra', "
         f"but it is to be evaluated as {categories.names[3]!r}"
@@ -565,9 +560,7 @@ def test_a_training_set_with_another_name(tables: Tables, training: Tables) -> N
 def test_a_training_set_with_more_classes(tables: Tables, training: Tables) -> None:
     """Rows of the two sets are others then; each class has its own map all the same."""
     gt, dt = training
-    before = lvdet.compare_calibration(
-        *tables, train=training, methods=["beta", "histogram"], oracle=False
-    )
+    before = lvdet.calibrate(*tables, train=training, methods=["beta", "histogram"], oracle=False)
     categories = lvdet.Categories(
         np.concatenate([[-7], gt.categories.ids]),
         ("another", *gt.categories.names),
@@ -584,9 +577,7 @@ def test_a_training_set_with_more_classes(tables: Tables, training: Tables) -> N
             gt.not_exhaustive, category=gt.not_exhaustive.category + np.int32(1)
         ),
     )
-    after = lvdet.compare_calibration(
-        *tables, train=(more, dt), methods=["beta", "histogram"], oracle=False
-    )
+    after = lvdet.calibrate(*tables, train=(more, dt), methods=["beta", "histogram"], oracle=False)
     for method, row in before.blocks[0].rows.items():
         found = after.blocks[0].rows[method]
         assert found.pool == row.pool
@@ -597,9 +588,9 @@ def test_a_training_set_whose_scores_are_logits(tables: Tables, training: Tables
     gt, dt = training
     logits = (gt, dt.with_scores(dt.score * 9 - 4))
     with pytest.raises(lvdet.InputError, match="sigmoid"):
-        lvdet.compare_calibration(*tables, train=logits, methods=["platt"])
+        lvdet.calibrate(*tables, train=logits, methods=["platt"])
     with pytest.raises(lvdet.InputError, match="sigmoid"):
-        lvdet.compare_calibration(*logits, methods=["platt"])
+        lvdet.calibrate(*logits, methods=["platt"])
 
 
 # Files, threads, and what is shown
@@ -615,8 +606,8 @@ def test_files_and_tables_give_the_same(tables: Tables, training: Tables, tmp_pa
 
     options: dict[str, Any] = {"methods": ["histogram", "hierarchical"], "folds": 2}
     options["dets_per_class"] = 40
-    of_tables = lvdet.compare_calibration(*tables, train=training, **options).to_dict()
-    of_files = lvdet.compare_calibration(*paths("val"), train=paths("train"), **options).to_dict()
+    of_tables = lvdet.calibrate(*tables, train=training, **options).to_dict()
+    of_files = lvdet.calibrate(*paths("val"), train=paths("train"), **options).to_dict()
     assert of_files["inputs"]["ground_truth"] == str(paths("val")[0])
     assert of_files["blocks"][0]["fitted_on"] == "fitted on {} and {}".format(*paths("train"))
     for content in (of_tables, of_files):
@@ -630,7 +621,7 @@ def test_files_and_tables_give_the_same(tables: Tables, training: Tables, tmp_pa
 def test_threads_change_nothing(tables: Tables, training: Tables) -> None:
     options: dict[str, Any] = {"methods": ["bbq", "hierarchical"], "folds": 2}
     one, many = on_threads(
-        lambda: lvdet.compare_calibration(*tables, train=training, **options).to_dict(), 1, 4
+        lambda: lvdet.calibrate(*tables, train=training, **options).to_dict(), 1, 4
     )
     assert one == many
 
@@ -655,7 +646,7 @@ def test_plain_values(compared: CalibrationTable, tables: Tables) -> None:
 
 def test_what_is_undefined_is_null(tmp_path: Path) -> None:
     """No frequent class; a set of two images."""
-    table = lvdet.compare_calibration(*small_pair(tmp_path), folds=2, methods=["platt"])
+    table = lvdet.calibrate(*small_pair(tmp_path), folds=2, methods=["platt"])
     content = table.to_dict()
     json.dumps(content, allow_nan=False)
     assert content["uncalibrated"]["pool"]["APf"] is None

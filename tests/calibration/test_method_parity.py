@@ -39,11 +39,11 @@ SLOPE_TOLERANCE = 1e-6
 NETCAL_TOLERANCE = 0.02
 
 BATCH = 25
-BATCHES = range(8)
+BATCHES = range(3)
 #: netcal's BBQ takes a second for a large class.
-BBQ_BATCHES = range(2)
+BBQ_BATCHES = range(1)
 #: `make test-long` goes on from there.
-LONG_BATCHES = range(8, 88)
+LONG_BATCHES = range(1, 88)
 
 FITS: dict[str, Callable[[Floats, Bools], LogOdds]] = {
     "beta": beta.fit,
@@ -192,9 +192,9 @@ def check_line(method: str, seed: int) -> str:
 @pytest.mark.parametrize("method", FITS)
 def test_lines_are_the_optimum_of_scikit_learn_and_betacal(method: str) -> None:
     outcomes = [check_line(method, seed) for batch in BATCHES for seed in seeds(batch)]
-    assert outcomes.count("compared") >= 50
-    assert outcomes.count("held at 0") >= 10
-    assert outcomes.count("reference not at its optimum") <= 5
+    assert outcomes.count("compared") >= 15
+    assert outcomes.count("held at 0") >= 3
+    assert outcomes.count("reference not at its optimum") <= 3
 
 
 def check_loss(method: str, seed: int) -> None:
@@ -212,7 +212,7 @@ def check_loss(method: str, seed: int) -> None:
 
 @pytest.mark.parametrize("method", FITS)
 def test_loss_is_the_lowest_with_slopes_that_do_not_fall(method: str) -> None:
-    for seed in range(60):
+    for seed in range(BATCH):
         check_loss(method, seed)
 
 
@@ -232,7 +232,7 @@ def check_netcal_line(method: str, seed: int) -> None:
 
 @pytest.mark.parametrize("method", FITS)
 def test_no_loss_is_higher_than_netcal_s(method: str) -> None:
-    for seed in range(30):
+    for seed in range(10):
         check_netcal_line(method, seed)
 
 
@@ -249,3 +249,5 @@ def test_many_classes(batch: int) -> None:
         for method in FITS:
             check_line(method, seed)
             check_loss(method, seed)
+            if seed % 10 == 0:
+                check_netcal_line(method, seed)

@@ -18,7 +18,12 @@ from numpy.typing import NDArray
 import lvdet
 from calibration.made_samples import read_samples
 from lvdet.calibration.labelled_scores import Samples
-from lvdet.calibration.reliability import CalibrationErrors, reliability
+from lvdet.calibration.reliability import (
+    CalibrationErrors,
+    calibration_errors,
+    reliability,
+    reliability_curve,
+)
 
 Rows = tuple[NDArray[np.float64], NDArray[np.bool_]]
 NAN = float("nan")
@@ -68,7 +73,7 @@ def test_against_netcal(kind: str, count: int) -> None:
     for seed in range(3):
         score, right = drawn(seed, count, kind)
         expected, maximum = netcal_errors(score, right)
-        ours = lvdet.calibration_errors(score, right)
+        ours = calibration_errors(score, right)
         assert ours.expected == pytest.approx(expected, abs=1e-12)
         assert ours.maximum == pytest.approx(maximum, abs=1e-12)
         assert ours.count == count
@@ -81,7 +86,7 @@ def test_against_scikit_learn(kind: str, count: int) -> None:
 
     for seed in range(3):
         score, right = drawn(seed, count, kind)
-        ours = lvdet.calibration_errors(score, right)
+        ours = calibration_errors(score, right)
         labels = right.astype(np.int64)
         brier = brier_score_loss(labels, score, pos_label=1)
         assert ours.brier == pytest.approx(brier, abs=1e-12)
@@ -97,7 +102,7 @@ def test_curves_against_scikit_learn(bins: int, equal_: str, strategy: str) -> N
     count = 7 * 20 * 11 + (equal_ == "width")
     score, right = drawn(1, count, "even")
     share, mean = calibration_curve(right, score, n_bins=bins, strategy=strategy)
-    curve = lvdet.reliability_curve(score, right, bins=bins, equal=equal_)
+    curve = reliability_curve(score, right, bins=bins, equal=equal_)
     assert len(curve.count) == bins
     if equal_ == "count":
         # Its quantiles are on or between two scores: a row may be in the bin beside.
@@ -137,7 +142,7 @@ def test_errors_by_plain_loops(rows: list[tuple[float, bool]]) -> None:
     order = sorted(range(count), key=lambda row: score[row])
     parts = min(20, count)
     by_count = [order[count * part // parts : count * (part + 1) // parts] for part in range(parts)]
-    ours = lvdet.calibration_errors(np.array(score), np.array(right))
+    ours = calibration_errors(np.array(score), np.array(right))
     gaps = slow_gaps(score, right, by_width)
     weighted = [
         gap * len(rows) for gap, rows in zip(gaps, [rows for rows in by_width if rows], strict=True)
@@ -161,7 +166,7 @@ def test_errors_by_plain_loops(rows: list[tuple[float, bool]]) -> None:
 
 def test_an_example_by_hand() -> None:
     """Two bins: (0.1, 0.1, 0.1; one right) and (0.9; right)."""
-    ours = lvdet.calibration_errors(
+    ours = calibration_errors(
         np.array([0.11, 0.12, 0.13, 0.9]), np.array([True, False, False, True])
     )
     low, high = 1 / 3 - 0.12, 0.1
@@ -174,14 +179,14 @@ def test_an_example_by_hand() -> None:
 
 
 def test_nothing() -> None:
-    ours = lvdet.calibration_errors(np.zeros(0), np.zeros(0, dtype=bool))
+    ours = calibration_errors(np.zeros(0), np.zeros(0, dtype=bool))
     assert equal(ours, CalibrationErrors(0, NAN, NAN, NAN, NAN, NAN))
 
 
 @pytest.mark.parametrize("bins", [1, 20])
 @pytest.mark.parametrize("equal_", ["width", "count"])
 def test_the_curve_of_nothing(bins: int, equal_: str) -> None:
-    curve = lvdet.reliability_curve(np.zeros(0), np.zeros(0, dtype=bool), bins=bins, equal=equal_)
+    curve = reliability_curve(np.zeros(0), np.zeros(0, dtype=bool), bins=bins, equal=equal_)
     assert curve.count.sum() == 0
     assert len(curve.edges) == len(curve.count) + 1
     assert curve.edges[[0, -1]].tolist() == [0.0, 1.0]
@@ -192,7 +197,7 @@ def test_the_curve_of_nothing(bins: int, equal_: str) -> None:
 
 @pytest.mark.parametrize(("score", "right"), [(0.0, False), (1.0, True), (0.3, True), (1.0, False)])
 def test_one_row(score: float, right: bool) -> None:
-    ours = lvdet.calibration_errors(np.array([score]), np.array([right]))
+    ours = calibration_errors(np.array([score]), np.array([right]))
     gap = abs(score - right)
     given_ = score if right else 1 - score
     assert ours.count == 1
@@ -204,7 +209,7 @@ def test_one_row(score: float, right: bool) -> None:
 def test_all_scores_equal() -> None:
     """One bin of equal width; those of equal count hold five each, right ones first in order."""
     score, right = np.full(100, 0.6), np.arange(100) < 30
-    ours = lvdet.calibration_errors(score, right)
+    ours = calibration_errors(score, right)
     assert ours.expected == pytest.approx(0.3)
     assert ours.maximum == pytest.approx(0.3)
     assert ours.adaptive == pytest.approx(0.3 * 0.4 + 0.7 * 0.6)
@@ -214,21 +219,21 @@ def test_all_scores_equal() -> None:
 
 def test_perfect_and_worst() -> None:
     score = np.array([0.0, 0.0, 1.0, 1.0])
-    best = lvdet.calibration_errors(score, score == 1)
+    best = calibration_errors(score, score == 1)
     assert equal(best, CalibrationErrors(4, 0.0, 0.0, 0.0, 0.0, 0.0))
-    worst = lvdet.calibration_errors(score, score == 0)
+    worst = calibration_errors(score, score == 0)
     assert worst.expected == worst.maximum == worst.adaptive == worst.brier == 1.0
     assert worst.log_loss == pytest.approx(52 * math.log(2))
 
 
 def test_scores_at_edges_belong_to_the_bin_above() -> None:
     edges = np.arange(21) / 20  # 0.15 itself, not the float above it
-    curve = lvdet.reliability_curve(edges, np.zeros(21, dtype=bool))
+    curve = reliability_curve(edges, np.zeros(21, dtype=bool))
     assert curve.edges.tolist() == edges.tolist()
     assert curve.count.tolist() == [1] * 19 + [2]  # 1 is in the last, there is none above it
     assert curve.score.tolist() == pytest.approx([*edges[:19], (edges[19] + 1) / 2])
     below = np.nextafter(edges[1:], 0)
-    curve = lvdet.reliability_curve(below, np.zeros(20, dtype=bool))
+    curve = reliability_curve(below, np.zeros(20, dtype=bool))
     assert curve.count.tolist() == [1] * 20
 
 
@@ -236,7 +241,7 @@ def test_bins_of_equal_count_with_ties() -> None:
     """Rows are taken in order of score, equal scores in the order they have; a tie may be cut."""
     score = np.array([0.5, 0.2, 0.5, 0.5, 0.2, 0.9])
     right = np.array([True, False, False, True, True, True])
-    curve = lvdet.reliability_curve(score, right, bins=3, equal="count")
+    curve = reliability_curve(score, right, bins=3, equal="count")
     assert curve.count.tolist() == [2, 2, 2]
     assert curve.score == pytest.approx([0.2, 0.5, 0.7])
     assert curve.right == pytest.approx([0.5, 0.5, 1.0])
@@ -245,7 +250,7 @@ def test_bins_of_equal_count_with_ties() -> None:
 
 
 def test_no_more_bins_of_equal_count_than_scores() -> None:
-    curve = lvdet.reliability_curve(
+    curve = reliability_curve(
         np.array([0.7, 0.1, 0.4]), np.array([True, False, True]), equal="count"
     )
     assert curve.count.tolist() == [1, 1, 1]
@@ -254,7 +259,7 @@ def test_no_more_bins_of_equal_count_than_scores() -> None:
 
 
 def test_empty_bins_are_undefined() -> None:
-    curve = lvdet.reliability_curve(np.array([0.1, 0.9]), np.array([True, True]), bins=4)
+    curve = reliability_curve(np.array([0.1, 0.9]), np.array([True, True]), bins=4)
     assert curve.count.tolist() == [1, 0, 0, 1]
     for values in (curve.score, curve.right, curve.gap):
         assert np.isnan(values).tolist() == [False, True, True, False]
@@ -263,21 +268,21 @@ def test_empty_bins_are_undefined() -> None:
 @pytest.mark.parametrize("bins", [0, -1, 2.0, True, "20", None])
 def test_bins_that_make_no_sense(bins: Any) -> None:
     with pytest.raises(lvdet.InputError, match="bins, expected a whole number of 1 or more"):
-        lvdet.reliability_curve(np.array([0.5]), np.array([True]), bins=bins)
+        reliability_curve(np.array([0.5]), np.array([True]), bins=bins)
 
 
 def test_an_unknown_kind_of_bins() -> None:
     with pytest.raises(lvdet.InputError, match="bins of equal 'size', expected 'width' or 'count'"):
-        lvdet.reliability_curve(np.array([0.5]), np.array([True]), equal="size")
+        reliability_curve(np.array([0.5]), np.array([True]), equal="size")
 
 
 def test_lists_and_whole_numbers_are_taken() -> None:
-    ours = lvdet.calibration_errors([0.25, 1], [0, 1])  # type: ignore[arg-type,list-item]
+    ours = calibration_errors([0.25, 1], [0, 1])  # type: ignore[arg-type,list-item]
     assert ours.expected == pytest.approx(0.125)
-    assert lvdet.reliability_curve([0, 1], [0, 1]).count.sum() == 2  # type: ignore[arg-type]
+    assert reliability_curve([0, 1], [0, 1]).count.sum() == 2  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("make", [lvdet.calibration_errors, lvdet.reliability_curve])
+@pytest.mark.parametrize("make", [calibration_errors, reliability_curve])
 @pytest.mark.parametrize(
     ("score", "right", "says"),
     [
@@ -310,18 +315,18 @@ def samples(request: pytest.FixtureRequest) -> Samples:
 
 def test_groups_and_classes_are_the_errors_of_their_rows(samples: Samples) -> None:
     found = reliability(samples)
-    assert equal(found.overall, lvdet.calibration_errors(samples.score, samples.right))
+    assert equal(found.overall, calibration_errors(samples.score, samples.right))
     category = samples.category
     assert len(found.by_class) == len(samples.categories)
     for row, errors in enumerate(found.by_class):
         here = category == row
-        assert equal(errors, lvdet.calibration_errors(samples.score[here], samples.right[here]))
+        assert equal(errors, calibration_errors(samples.score[here], samples.right[here]))
     frequency = samples.categories.frequency[category]
     federated = bool(samples.categories.groups())
     assert list(found.by_frequency) == (["r", "c", "f"] if federated else [])
     for name, errors in found.by_frequency.items():
         here = frequency == name
-        assert equal(errors, lvdet.calibration_errors(samples.score[here], samples.right[here]))
+        assert equal(errors, calibration_errors(samples.score[here], samples.right[here]))
 
 
 def test_counts_add_up(samples: Samples) -> None:
@@ -334,9 +339,9 @@ def test_counts_add_up(samples: Samples) -> None:
 def test_a_calibrated_detector_is_found_to_be() -> None:
     """The simulated one is right as often as it says, at IoU 0.5."""
     gt, dt = lvdet.simulate(images=300, classes=20, dets_per_image=None, seed=1)
-    good = lvdet.measure_calibration(gt, dt, iou_threshold=0.5)
+    good = lvdet.Calibrator("identity").measure(gt, dt, iou_threshold=0.5)
     assert good.errors.overall.expected < 0.02
-    strict = lvdet.measure_calibration(gt, dt, iou_threshold=0.9)
+    strict = lvdet.Calibrator("identity").measure(gt, dt, iou_threshold=0.9)
     assert strict.errors.overall.expected > 0.05
 
 
@@ -353,19 +358,19 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 def test_the_measurement_as_plain_values(files: tuple[Path, Path]) -> None:
-    measured = lvdet.measure_calibration(*files, iou_threshold=0.5, dets_per_class=50)
+    measured = lvdet.Calibrator("identity").measure(*files, iou_threshold=0.5, dets_per_class=50)
     samples = read_samples(*files, iou_threshold=0.5, dets_per_class=50)
     content = measured.to_dict()
     assert json.loads(json.dumps(content, allow_nan=False)) == content
     assert content.keys() == {"all", "by_frequency", "by_class", "inputs", "warnings"}
-    errors = lvdet.calibration_errors(samples.score, samples.right)
+    errors = calibration_errors(samples.score, samples.right)
     assert content["all"] == asdict(errors)
     assert list(content["by_frequency"]) == ["r", "c", "f"]
     assert [row["id"] for row in content["by_class"]] == samples.categories.ids.tolist()
     assert [row["name"] for row in content["by_class"]] == list(samples.categories.names)
     for row, line in enumerate(content["by_class"]):
         rows = samples.rows(row)
-        errors = lvdet.calibration_errors(samples.score[rows], samples.right[rows])
+        errors = calibration_errors(samples.score[rows], samples.right[rows])
         for key, value in asdict(errors).items():
             assert line[key] == (None if math.isnan(value) else value)
     assert content["inputs"]["iou_threshold"] == 0.5
@@ -377,7 +382,7 @@ def test_the_measurement_as_plain_values(files: tuple[Path, Path]) -> None:
 def test_a_class_without_detections_is_undefined(tmp_path: Path) -> None:
     from cli.small_set import pair
 
-    measured = lvdet.measure_calibration(*pair(tmp_path))
+    measured = lvdet.Calibrator("identity").measure(*pair(tmp_path))
     cat, dog, hot_dog = measured.to_dict()["by_class"]
     assert cat["count"] == 1
     assert cat["expected"] == 0.5
@@ -399,7 +404,7 @@ def test_the_measurement_as_text(tmp_path: Path) -> None:
     """The cat of 0.5 is right, the dog of 0.75 is wrong."""
     from cli.small_set import COCO, pair
 
-    lines = str(lvdet.measure_calibration(*pair(tmp_path))).splitlines()
+    lines = str(lvdet.Calibrator("identity").measure(*pair(tmp_path))).splitlines()
     assert lines[0] == (
         "bbox: 2 detections on 2 images, 3 classes; 2 detections count, right at IoU 0.75"
     )
@@ -412,14 +417,14 @@ def test_the_measurement_as_text(tmp_path: Path) -> None:
     assert of["rare"] == ["1", "50.00", "50.00", "50.00", "0.2500", f"{math.log(2):.4f}"]
     assert of["common"] == ["1", "75.00", "75.00", "75.00", "0.5625", f"{math.log(4):.4f}"]
     assert of["frequent"] == ["0", "–", "–", "–", "–", "–"]
-    lines = str(lvdet.measure_calibration(*pair(tmp_path, COCO))).splitlines()
+    lines = str(lvdet.Calibrator("identity").measure(*pair(tmp_path, COCO))).splitlines()
     assert [line.split()[0] for line in lines[4:]] == ["all"]
 
 
 @pytest.mark.parametrize("threshold", [0, -0.5, 1.5, NAN, math.inf, "0.5", None])
 def test_thresholds_that_make_no_sense(files: tuple[Path, Path], threshold: Any) -> None:
     with pytest.raises(lvdet.InputError, match="an IoU threshold of"):
-        lvdet.measure_calibration(*files, iou_threshold=threshold)
+        lvdet.Calibrator("identity").measure(*files, iou_threshold=threshold)
     with pytest.raises(lvdet.InputError, match="an IoU threshold of"):
         read_samples(*files, iou_threshold=threshold)
 
@@ -429,4 +434,4 @@ def test_scores_that_are_logits(tmp_path: Path) -> None:
 
     gt, dt = pair(tmp_path, LVIS, [FOUND[0] | {"score": 3.5}, FOUND[1]])
     with pytest.raises(lvdet.InputError, match=r"there is a score of 3\.5; .* sigmoid"):
-        lvdet.measure_calibration(gt, dt)
+        lvdet.Calibrator("identity").measure(gt, dt)

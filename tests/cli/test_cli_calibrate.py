@@ -15,8 +15,8 @@ import pytest
 import lvdet
 from cli.run_lvdet import Done, lvdet_call, lvdet_command
 from cli.small_set import COCO, FOUND, LVIS, pair, save
-from lvdet.calibration.fitting import METHODS
 from lvdet.calibration.calibrate import SHOWN
+from lvdet.calibration.fitting import METHODS
 from lvdet.simulation.simulate import Settings, simulate_training
 
 
@@ -198,7 +198,7 @@ def test_files_of_the_wrong_kind(command: str, tmp_path: Path) -> None:
 def test_measure(files: Files, tmp_path: Path) -> None:
     out = tmp_path / "errors.json"
     done = lvdet_command("calibrate", "measure", *files.val, "--output", out).good()
-    measured = lvdet.measure_calibration(*files.val)
+    measured = lvdet.Calibrator("identity").measure(*files.val)
     assert done.out == f"{measured}\n"
     assert json.loads(out.read_text()) == measured.to_dict()
     for head in ("ECE", "MCE", "adaptive", "Brier", "log loss"):
@@ -211,7 +211,9 @@ def test_measure_as_asked_for(files: Files, tmp_path: Path) -> None:
         *("measure", *files.val, "--output", out, "--iou-threshold", "0.5"),
         *("--dets-per-class", "30", "--iou", "bbox"),
     ).good()
-    measured = lvdet.measure_calibration(*files.val, iou_threshold=0.5, dets_per_class=30)
+    measured = lvdet.Calibrator("identity").measure(
+        *files.val, iou_threshold=0.5, dets_per_class=30
+    )
     assert done.out == f"{measured}\n"
     assert "right at IoU 0.5" in done.out
     assert json.loads(out.read_text()) == measured.to_dict()
@@ -248,7 +250,7 @@ def test_compare_with_a_training_set(files: Files, tmp_path: Path) -> None:
     done = lvdet_command(
         "calibrate", "compare", *files.val, "--train", *files.train, "--output", out
     ).good()
-    table = lvdet.compare_calibration(*files.val, train=files.train)
+    table = lvdet.calibrate(*files.val, train=files.train)
     assert done.out == f"{table}\n"
     assert json.loads(out.read_text()) == table.to_dict()
     assert [block.name for block in table.blocks] == ["train", "oracle"]
@@ -278,7 +280,7 @@ def test_compare_as_asked_for(
 ) -> None:
     out = tmp_path / "table.json"
     done = calibrate("compare", *files.val, *options, "--output", out).good()
-    table = lvdet.compare_calibration(*files.val, **asked)
+    table = lvdet.calibrate(*files.val, **asked)
     assert json.loads(out.read_text()) == table.to_dict()
     assert done.out == f"{table}\n"
 
@@ -287,7 +289,7 @@ def test_tables_in_every_format(files: Files, tmp_path: Path) -> None:
     outputs = [tmp_path / f"table.{ending}" for ending in ("json", "md", "tex", "TEX")]
     options = [word for path in outputs for word in ("--output", str(path))]
     calibrate("compare", *files.val, "--folds", "2", "--methods", "platt,beta", *options).good()
-    table = lvdet.compare_calibration(*files.val, folds=2, methods=["platt", "beta"])
+    table = lvdet.calibrate(*files.val, folds=2, methods=["platt", "beta"])
     of_json, markdown, latex, upper = (path.read_text() for path in outputs)
     assert json.loads(of_json) == table.to_dict()
     assert upper == latex
@@ -341,7 +343,7 @@ def test_a_training_set_of_other_classes(files: Files, tmp_path: Path) -> None:
 def test_an_order_that_changed_is_told(files: Files) -> None:
     options = ("--train", *files.train, "--no-oracle", "--methods", "platt,histogram")
     done = calibrate("compare", *files.val, *options).good()
-    table = lvdet.compare_calibration(
+    table = lvdet.calibrate(
         *files.val, train=files.train, oracle=False, methods=["platt", "histogram"]
     )
     (row,) = [table.blocks[0].rows["histogram"]]
@@ -392,7 +394,7 @@ def test_apply_as_a_process_of_its_own(files: Files, calibrator: Path, tmp_path:
     lvdet_command("calibrate", "apply", calibrator, files.dt, "--output", out).good()
     evaluated = lvdet.evaluate(files.gt, out)["pool"].metrics
     row = (
-        lvdet.compare_calibration(*files.val, train=files.train, methods=["beta"], oracle=False)
+        lvdet.calibrate(*files.val, train=files.train, methods=["beta"], oracle=False)
         .blocks[0]
         .rows["beta"]
     )

@@ -45,7 +45,7 @@ def test_files_by_their_endings(files: tuple[Path, Path, Path], tmp_path: Path) 
     options = ("--confidence", "0.9", "--seed", "3", "--dets-per-class", "30", "--threads", "1")
     done = lvdet_call("compare", *files, files[1], *FEW, *options, *outputs).good()
     content = json.loads(targets[0].read_text())
-    result = lvdet.compare_detectors(
+    result = lvdet.compare(
         files[0], [*files[1:], files[1]], resamples=100, confidence=0.9, seed=3, dets_per_class=30
     )
     assert content == result.to_dict()

@@ -44,8 +44,8 @@ def test_a_grid(files: tuple[Path, Path], tmp_path: Path) -> None:
     assert len(rows) == 2 * (2 * 4 + 2)
     swept = lvdet.sweep(
         *files,
-        per_image=[2, 5, None],
-        per_class=[3, None],
+        dets_per_image=[2, 5, None],
+        dets_per_class=[3, None],
         order=("class-first", "image-first"),
         subsets=["r", "rcf"],
         rerank=1,

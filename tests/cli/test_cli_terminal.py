@@ -50,8 +50,8 @@ def test_numbers_are_whole(cut: Tables, uncut: Tables, width: int) -> None:
     swept = lvdet.sweep(
         *cut,
         paper="all",
-        per_image=[100, 300, None],
-        per_class=[1_000, None],
+        dets_per_image=[100, 300, None],
+        dets_per_class=[1_000, None],
         order="both",
         subsets=["r", "rcf"],
     )

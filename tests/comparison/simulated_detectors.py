@@ -98,7 +98,7 @@ class Population:
             if self.mixed:
                 coin = rng.random(images) < 0.5
                 tables = [_joined(gt, tables, side) for side in (coin, ~coin)]
-            result = lvdet.compare_detectors(
+            result = lvdet.compare(
                 gt,
                 tables,
                 names=["first", "second"],

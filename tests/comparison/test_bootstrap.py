@@ -16,6 +16,7 @@ from lvdet.evaluation.pair import Pair, load_pair
 from lvdet.evaluation.protocols import PROTOCOLS
 from lvdet.evaluation.scores import NAMES
 from lvdet.limits.budgets import Budget, PerClass, PerImage, PerImageClass, apply
+from lvdet.matching.match_options import MatchOptions
 from oracles.cases import coco_case, lvis_case
 from tabled import TOLERANCE, read_case
 from thread_setting import on_threads
@@ -36,8 +37,8 @@ def made(seed: int, style: str) -> tuple[lvdet.GroundTruth, lvdet.Detections]:
     return gt, dt[dt.category_ids[dt.category] != gt.categories.ids[2]]
 
 
-def resampler(pair: Pair, old: Budget, cap: int, *, exact_lvis: bool = False) -> Resampler:
-    return Resampler(pair, old=old, fixed=PerClass(cap), exact_lvis=exact_lvis)
+def resampler(pair: Pair, old: Budget, cap: int) -> Resampler:
+    return Resampler(pair, old=old, fixed=PerClass(cap))
 
 
 def evaluated(
@@ -47,7 +48,7 @@ def evaluated(
     result = lvdet.evaluate(gt, dt, dets_per_class=cap)
     keep = apply([old], dt)
     left = dt if keep is None else dt[keep]
-    unlimited = lvdet.evaluate(gt, left, dets_per_class=10**9, protocol=["fixed"])
+    unlimited = lvdet.evaluate(gt, left, dets_per_class=10**9, protocols=["fixed"])
     result.protocols["old"] = replace(unlimited["fixed"], name="old")
     return result
 
@@ -107,8 +108,8 @@ def test_the_set_itself_is_evaluated_ties_included(
     if not np.isin(dt.category_ids, gt.categories.ids).any():
         return
     old: Budget = PerImage(5)
-    pair = load_pair(gt, dt, None, exact_lvis=exact)
-    drawn = resampler(pair, old, cap, exact_lvis=exact).values(as_it_is(len(gt.images)))
+    pair = load_pair(gt, dt, None, MatchOptions(exact_lvis=exact))
+    drawn = resampler(pair, old, cap).values(as_it_is(len(gt.images)))
     result = lvdet.evaluate(gt, dt, dets_per_image=5, dets_per_class=cap, exact_lvis=exact)
     assert_same(drawn, 0, result)
 

@@ -24,6 +24,7 @@ from lvdet.evaluation.pair import load_pair
 from lvdet.evaluation.protocols import PROTOCOLS
 from lvdet.evaluation.scores import NAMES
 from lvdet.limits.budgets import PerClass, PerImage
+from lvdet.matching.match_options import MatchOptions
 from thread_setting import on_threads
 
 NAN = float("nan")
@@ -58,7 +59,7 @@ def differences(result: lvdet.Comparison, place: int = 0) -> np.ndarray:
 @given(seed=st.integers(0, 10_000), style=st.sampled_from(["lvis", "coco"]))
 def test_a_detector_is_no_better_than_itself(seed: int, style: str) -> None:
     gt, dt = made(seed, style=style)
-    result = lvdet.compare_detectors(gt, [dt, dt], **SMALL)
+    result = lvdet.compare(gt, [dt, dt], **SMALL)
     one = result.compared[0]
     for metrics in one.protocols.values():
         for item in metrics.values():
@@ -75,8 +76,8 @@ def test_a_detector_is_no_better_than_itself(seed: int, style: str) -> None:
 @given(seed=st.integers(0, 10_000))
 def test_the_other_way_round_signs_are_the_others(seed: int) -> None:
     gt, pair = two(seed)
-    forth = differences(lvdet.compare_detectors(gt, pair, **SMALL))
-    back = differences(lvdet.compare_detectors(gt, pair[::-1], **SMALL))
+    forth = differences(lvdet.compare(gt, pair, **SMALL))
+    back = differences(lvdet.compare(gt, pair[::-1], **SMALL))
     np.testing.assert_array_equal(forth[..., 0], back[..., 1])
     np.testing.assert_array_equal(forth[..., 1], back[..., 0])
     np.testing.assert_allclose(forth[..., 2], -back[..., 3], rtol=0, atol=1e-12)
@@ -87,7 +88,7 @@ def test_the_same_seed_is_the_same_result_on_any_threads() -> None:
     options = SMALL | {"resamples": 150}
 
     def compared(seed: int = 0) -> dict[str, Any]:
-        return lvdet.compare_detectors(gt, pair, seed=seed, **options).to_dict()
+        return lvdet.compare(gt, pair, seed=seed, **options).to_dict()
 
     first, *again = on_threads(compared, 1, 3, 1)
     assert again == [first, first]
@@ -100,7 +101,7 @@ def test_scores_that_keep_the_order_of_classes_change_nothing_under_ap_fixed(see
     gt, dt = made(seed)
     power = np.random.default_rng(seed).uniform(0.3, 3.0, len(dt.category_ids))
     other = dt.with_scores(dt.score ** power[dt.category])
-    one = lvdet.compare_detectors(gt, [dt, other], **SMALL).compared[0]
+    one = lvdet.compare(gt, [dt, other], **SMALL).compared[0]
     for item in one.protocols["fixed"].values():
         assert math.isnan(item.delta) or item.delta == 0
         assert math.isnan(item.error) or item.error == 0  # of few images
@@ -111,7 +112,7 @@ def test_scores_that_keep_the_order_of_classes_change_nothing_under_ap_fixed(see
 
 def test_numbers_are_those_of_evaluate() -> None:
     gt, pair = two(4)
-    result = lvdet.compare_detectors(gt, [*pair, pair[0]], **SMALL)
+    result = lvdet.compare(gt, [*pair, pair[0]], **SMALL)
     first = "simulated detections"
     assert result.names == (first, f"{first} (2)", f"{first} (3)")
     budgets = {name: value for name, value in SMALL.items() if name != "resamples"}
@@ -135,7 +136,7 @@ def test_a_gain_under_ap_old_alone_vanishes() -> None:
     """Re-ranking raises AP-Old and nothing else."""
     gt, dt = lvdet.simulate(300, 30, seed=2, dets_per_image=None)
     ranked = lvdet.rerank(gt, dt, dets_per_class="best", dets_per_image=10).detections
-    result = lvdet.compare_detectors(
+    result = lvdet.compare(
         gt, [dt, ranked], names=["plain", "re-ranked"], dets_per_image=10, resamples=200
     )
     protocols = result.compared[0].protocols
@@ -151,7 +152,7 @@ def test_a_bias_of_the_scores_is_seen_under_ap_old_and_not_under_ap_fixed() -> N
     common = {"images": 300, "classes": 30, "seed": 2, "dets_per_image": None, "decimals": (2, 15)}
     gt, biased = lvdet.simulate(bias=4.0, **common)
     _, plain = lvdet.simulate(**common)
-    result = lvdet.compare_detectors(
+    result = lvdet.compare(
         gt, [biased, plain], names=["biased", "plain"], dets_per_image=10, resamples=200
     )
     one = result.compared[0]
@@ -167,10 +168,10 @@ def test_a_bias_of_the_scores_is_seen_under_ap_old_and_not_under_ap_fixed() -> N
 def test_a_better_detector_is_better_under_both() -> None:
     gt, poor = lvdet.simulate(300, 12, seed=2, localisation=0.3, dets_per_image=100)
     _, good = lvdet.simulate(300, 12, seed=2, localisation=0.9, dets_per_image=100)
-    result = lvdet.compare_detectors(gt, [poor, good], names=["poor", "good"], resamples=200)
+    result = lvdet.compare(gt, [poor, good], names=["poor", "good"], resamples=200)
     assert "The gain of good holds under AP-Old and under AP-Fixed." in result.verdicts
     assert "vanishes" not in " ".join(result.verdicts)
-    worse = lvdet.compare_detectors(gt, [good, poor], names=["good", "poor"], resamples=200)
+    worse = lvdet.compare(gt, [good, poor], names=["good", "poor"], resamples=200)
     assert "The loss of poor holds under AP-Old and under AP-Fixed." in worse.verdicts
     held = [row for row in result.compared[0].classes if row.holds]
     assert held
@@ -186,7 +187,7 @@ def test_objects_in_few_images_have_no_interval() -> None:
     right = lvdet.Detections.from_arrays(
         [int(gt.images.ids[one.image[0]])], [int(gt.categories.ids[0])], [0.9], one.box
     )
-    result = lvdet.compare_detectors(one, [dt[:0], right], names=["none", "one"], resamples=100)
+    result = lvdet.compare(one, [dt[:0], right], names=["none", "one"], resamples=100)
     item = result.compared[0].protocols["fixed"]["AP"]
     assert item.delta == pytest.approx(1)
     assert math.isnan(item.low)
@@ -198,7 +199,7 @@ def test_objects_in_few_images_have_no_interval() -> None:
 
 def test_few_images_are_warned_of() -> None:
     gt, pair = two(1)
-    warnings = lvdet.compare_detectors(gt, pair, **SMALL).warnings
+    warnings = lvdet.compare(gt, pair, **SMALL).warnings
     assert any("rare classes" in text and "in fewer than 10 images" in text for text in warnings)
 
 
@@ -277,7 +278,7 @@ def test_names_that_were_given() -> None:
 
 def test_plain_values() -> None:
     gt, pair = two(5, style="coco")
-    result = lvdet.compare_detectors(gt, pair, names=["a", "b"], **SMALL)
+    result = lvdet.compare(gt, pair, names=["a", "b"], **SMALL)
     content = json.loads(json.dumps(result.to_dict(), allow_nan=False))
     assert content["baseline"] == "a"
     assert content["budgets"] == {"old": "15/image", "fixed": "40/class", "pool": "40/class"}
@@ -300,7 +301,7 @@ def test_hostile_names_are_harmless() -> None:
     gt, pair = two(5)
     names = tuple(f"a|b\x1b[2J\n{{}}%_\\<b>{row}" for row in range(len(gt.categories)))
     gt = replace(gt, categories=replace(gt.categories, names=names))
-    result = lvdet.compare_detectors(gt, pair, names=["a|\n\x1b[1mb", "_%$#<script>"], **SMALL)
+    result = lvdet.compare(gt, pair, names=["a|\n\x1b[1mb", "_%$#<script>"], **SMALL)
     for text in (str(result), result.to_markdown(), result.to_latex()):
         assert "\x1b" not in text
         assert all(line.isprintable() for line in text.split("\n"))
@@ -329,40 +330,40 @@ def test_hostile_names_are_harmless() -> None:
 def test_settings_that_make_no_sense(options: dict[str, Any], says: str) -> None:
     gt, pair = two(0)
     with pytest.raises(lvdet.InputError, match=says):
-        lvdet.compare_detectors(gt, pair, **options)
+        lvdet.compare(gt, pair, **options)
 
 
 def test_detectors_that_cannot_be_compared(tmp_path: Path) -> None:
     gt, pair = two(0)
     with pytest.raises(lvdet.InputError, match="1 results to compare, expected two or more"):
-        lvdet.compare_detectors(gt, pair[:1])
+        lvdet.compare(gt, pair[:1])
     with pytest.raises(lvdet.InputError, match="a list of tables or paths"):
-        lvdet.compare_detectors(gt, "ab")  # type: ignore[arg-type]
+        lvdet.compare(gt, "ab")  # type: ignore[arg-type]
     with pytest.raises(lvdet.InputError, match="only once"):
-        lvdet.compare_detectors(gt, ["-", "-"])
+        lvdet.compare(gt, ["-", "-"])
     other, _ = made(1)
     pairs = [load_pair(truth, pair[0], None) for truth in (gt, replace(gt))]
     with pytest.raises(lvdet.InputError, match="have other annotations"):
         compare_pairs(pairs)
     with pytest.raises(lvdet.InputError, match="image_id"):
-        lvdet.compare_detectors(other, pair)
+        lvdet.compare(other, pair)
     with pytest.raises(lvdet.InputError, match="compared by segm"):
-        compare_pairs([pairs[0], replace(pairs[0], iou="segm")])
+        compare_pairs([pairs[0], replace(pairs[0], options=MatchOptions("segm"))])
     whole = pairs[0].results
     cut = replace(whole, ranking=whole.where(np.arange(len(whole.ranking)) > 5).ranking)
     with pytest.raises(lvdet.InputError, match="was read without rows"):
         compare_pairs([pairs[0], replace(pairs[0], results=cut)])
     masked, with_masks = made(0, masks=True)
     with pytest.raises(lvdet.InputError, match=r"has masks, .* has none"):
-        lvdet.compare_detectors(masked, [with_masks, replace(with_masks, masks=None)])
+        lvdet.compare(masked, [with_masks, replace(with_masks, masks=None)])
     with pytest.raises(lvdet.InputError, match=r"has masks, .* has none"):
-        lvdet.compare_detectors(masked, [replace(with_masks, masks=None), with_masks])
+        lvdet.compare(masked, [replace(with_masks, masks=None), with_masks])
 
 
 def test_one_image_cannot_be_drawn() -> None:
     gt, dt = lvdet.simulate(1, 5)
     with pytest.raises(lvdet.InputError, match="fewer than two images"):
-        lvdet.compare_detectors(gt, [dt, dt])
+        lvdet.compare(gt, [dt, dt])
 
 
 def test_differences_are_values() -> None:
@@ -372,7 +373,7 @@ def test_differences_are_values() -> None:
 def test_errors_are_distances_of_drawn_differences_from_the_observed() -> None:
     """By hand from the values of each drawn set, AP-Old beyond AP-Fixed among them."""
     gt, pair = two(3)
-    one = lvdet.compare_detectors(gt, pair, resamples=100, dets_per_image=4).compared[0]
+    one = lvdet.compare(gt, pair, resamples=100, dets_per_image=4).compared[0]
     values = []
     for weights in (as_it_is(len(gt.images)), draw(len(gt.images), 0, 100, seed=0)):
         resamplers = (

@@ -95,7 +95,7 @@ def test_each_kind_mended_in_the_files(part: int, federated: bool, tmp_path: Pat
 def ap50(annotations: Json, results: list[Json], folder: Path) -> dict[str, float]:
     """AP at IoU 0.5 under the budget of AP-Fixed, over all classes and by frequency."""
     gt, dt = read_case(annotations, results, folder)
-    fixed = lvdet.evaluate(gt, dt, protocol=["fixed"], thresholds=[0.5], iou="bbox")["fixed"]
+    fixed = lvdet.evaluate(gt, dt, protocols=["fixed"], thresholds=[0.5], iou="bbox")["fixed"]
     groups = gt.categories.groups()
     return {"all": fixed.AP} | {name: fixed[f"AP{name}"] for name in groups}
 

@@ -18,6 +18,7 @@ from diagnosis.error_sets import Json, kinds_by_row, numbers, targets_by_row
 from lvdet.diagnosis.kinds import KINDS, RIGHT, ROW_KINDS
 from lvdet.limits.budgets import apply
 from lvdet.matching.match import match
+from lvdet.matching.match_options import MatchOptions
 from oracles.boundary_reference import boundary_ious
 from oracles.cases import coco_case, lvis_case
 from oracles.error_cases import error_case
@@ -44,7 +45,7 @@ def test_every_wrong_detection_has_one_kind(
 ) -> None:
     gt, dt = read_case(*any_case(seed, iou, coco), folder)
     diagnosis = lvdet.diagnose(gt, dt, iou=iou, dets_per_class=limit)
-    matches = match(gt, dt, iou=iou, thresholds=[0.5])
+    matches = match(gt, dt, MatchOptions(iou, [0.5]))
     keep = apply([lvdet.PerClass(limit)], dt)
     kept = np.ones(len(matches), dtype=bool) if keep is None else keep[matches.detection]
     matched, ignored = matches.flags(0)

@@ -77,7 +77,7 @@ def test_a_cut_can_raise_ap(tmp_path: Path) -> None:
     gt, dt = read_case(annotations, [row | {"bbox": box} for row in results], tmp_path)
     cut = dt[apply([PerImage(300)], dt)]
     assert len(cut) == len(dt) - 1
-    whole, found = (lvdet.evaluate(gt, table, protocol="fixed") for table in (dt, cut))
+    whole, found = (lvdet.evaluate(gt, table, protocols="fixed") for table in (dt, cut))
     assert pytest.approx(0.75) == whole["fixed"].AP
     assert pytest.approx(1) == found["fixed"].AP
     assert lvdet.audit(gt, cut).standing["fixed"] == "incomplete"

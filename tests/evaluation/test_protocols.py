@@ -34,7 +34,7 @@ def test_budgets_stand_beside_the_numbers(simulated: tuple) -> None:
 def test_protocols_are_worked_out_alone_as_together(simulated: tuple) -> None:
     together = lvdet.evaluate(*simulated, dets_per_image=40)
     for name in ("old", "fixed", "pool"):
-        alone = lvdet.evaluate(*simulated, protocol=[name], dets_per_image=40)
+        alone = lvdet.evaluate(*simulated, protocols=[name], dets_per_image=40)
         assert list(alone) == [name]
         assert alone[name].to_dict() == together[name].to_dict()
 
@@ -70,7 +70,7 @@ def test_a_subset_is_evaluated_as_if_there_were_no_other_class(
         annotations, results = lvis_case(seed, False, quirks=False)
         kept = [c["id"] for c in annotations["categories"] if c["frequency"] in letters]
         gt, dt = read_case(annotations, results, tmp_path)
-        ours = lvdet.evaluate(gt, dt, classes=letters, dets_per_image=3, protocol=["old"])
+        ours = lvdet.evaluate(gt, dt, classes=letters, dets_per_image=3, protocols=["old"])
         smaller = annotations | {
             "categories": [c for c in annotations["categories"] if c["id"] in kept],
             "annotations": [a for a in annotations["annotations"] if a["category_id"] in kept],
@@ -119,8 +119,8 @@ def test_thresholds_of_ones_own(simulated: tuple) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"protocol": ["older"]}, "older"),
-        ({"protocol": []}, "protocol"),
+        ({"protocols": ["older"]}, "older"),
+        ({"protocols": []}, "protocol"),
         ({"iou": "mask"}, "mask"),
         ({"iou": "segm"}, "masks"),
         ({"classes": ["no such class"]}, "no such class"),

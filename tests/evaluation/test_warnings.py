@@ -28,17 +28,17 @@ def test_ap_fixed_and_ap_pool_of_a_cut_file_are_incomplete(cut: Tables) -> None:
     assert "was cut at 300 detections an image" in text
     assert "(30 of 30 images have exactly 300)" in text
     assert "AP-Fixed and AP-Pool miss what was cut off, and are usually too low" in text
-    assert not lvdet.evaluate(*cut, protocol=["old"]).warnings
+    assert not lvdet.evaluate(*cut, protocols=["old"]).warnings
 
 
 def test_ap_old_above_the_cut_is_incomplete_too(cut: Tables) -> None:
-    text = " ".join(lvdet.evaluate(*cut, protocol="old", dets_per_image=1000).warnings)
+    text = " ".join(lvdet.evaluate(*cut, protocols="old", dets_per_image=1000).warnings)
     assert "AP-Old misses what was cut off, and is usually too low" in text
 
 
 def test_some_classes_of_a_cut_file_are_incomplete_too(cut: Tables) -> None:
     """The cut counted all classes: of these alone it might have left more."""
-    text = " ".join(lvdet.evaluate(*cut, protocol="old", classes="rc").warnings)
+    text = " ".join(lvdet.evaluate(*cut, protocols="old", classes="rc").warnings)
     assert "AP-Old misses what was cut off" in text
 
 
@@ -76,7 +76,7 @@ def test_ap_old_of_a_file_cut_by_class_is_that_of_reranked_results(uncut: Tables
     assert "AP-Fixed" not in text
     (text,) = lvdet.evaluate(gt, dt).warnings
     assert "re-ranked by 60 a class; AP-Fixed and AP-Pool miss what was cut off" in text
-    assert not lvdet.evaluate(gt, dt, protocol=["fixed", "pool"], dets_per_class=60).warnings
+    assert not lvdet.evaluate(gt, dt, protocols=["fixed", "pool"], dets_per_class=60).warnings
     # And so it is: the same as the paper's "Ranking 2" of the whole file.
     again = lvdet.rerank(*uncut, dets_per_class=60).after["old"]["AP"]
     assert again == lvdet.evaluate(gt, dt)["old"].AP
@@ -96,7 +96,9 @@ def test_classes_that_the_cut_did_not_touch_are_what_they_were(uncut: Tables) ->
 
 def test_a_sweep_of_a_file_cut_by_class(uncut: Tables) -> None:
     gt, dt = cut_by_class(uncut)
-    result = lvdet.sweep(gt, dt, per_image=[300, None], per_class=[60, 61, None], order="both")
+    result = lvdet.sweep(
+        gt, dt, dets_per_image=[300, None], dets_per_class=[60, 61, None], order="both"
+    )
     for row in result.rows:
         image_first = row.dets_per_image and (
             row.dets_per_class is None or row.order == "image-first"
@@ -126,11 +128,11 @@ def test_reranking_a_file_cut_by_image(cut: Tables) -> None:
 
 def test_coco_s_own_limit_misses_what_was_cut_below_it() -> None:
     gt, dt = lvdet.simulate(images=30, classes=40, dets_per_image=99, style="coco", seed=1)
-    (text,) = lvdet.evaluate(gt, dt, protocol="old").warnings
+    (text,) = lvdet.evaluate(gt, dt, protocols="old").warnings
     assert "was cut at 99" in text
     assert "AP-Old misses what was cut off" in text
     gt, dt = lvdet.simulate(images=30, classes=40, dets_per_image=100, style="coco", seed=1)
-    assert not lvdet.evaluate(gt, dt, protocol="old").warnings
+    assert not lvdet.evaluate(gt, dt, protocols="old").warnings
 
 
 # Nothing there

@@ -16,6 +16,7 @@ import lvdet
 from files.annotation_files import assert_holds_truth, assert_same_truth, coco, lvis, lvis_v05
 from files.record_files import Json, object_text, parsed, save
 from oracles.cases import coco_case, lvis_case
+from progress_calls import calling
 
 FORMATS = [coco, lvis, lvis_v05]
 
@@ -224,7 +225,7 @@ def test_a_file_without_rows(tmp_path: Path) -> None:
 
 def test_progress(tmp_path: Path) -> None:
     seen: list[tuple[int, ...]] = []
-    gt = read(tmp_path, coco(), update=lambda *news: seen.append(news))
+    gt = read(tmp_path, coco(), progress=calling(lambda *news: seen.append(news)))
     assert_holds_truth(gt, coco())
     assert seen[-1][0] == seen[-1][1] == (tmp_path / "gt.json").stat().st_size
 

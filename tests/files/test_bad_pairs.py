@@ -97,8 +97,8 @@ def test_no_masks_where_they_are_compared(iou: str, tmp_path: Path) -> None:
     ("options", "says"),
     [
         ({"iou": "bboxes"}, "iou is 'bboxes', expected one of bbox, segm, boundary"),
-        ({"protocol": ["new"]}, "protocol 'new', expected some of old, fixed, pool"),
-        ({"protocol": []}, "expected some of old, fixed, pool"),
+        ({"protocols": ["new"]}, "protocol 'new', expected some of old, fixed, pool"),
+        ({"protocols": []}, "expected some of old, fixed, pool"),
         ({"dets_per_image": -1}, "a budget of -1 detections"),
         ({"dets_per_class": -7}, "a budget of -7 detections"),
         ({"classes": "x"}, "no class named 'x'"),

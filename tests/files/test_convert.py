@@ -183,8 +183,8 @@ except lvdet.InputError as error:
 
 def test_the_best_of_each_class_needs_all_rows(tmp_path: Path) -> None:
     source = written(MASKED * 20, tmp_path / "in.json")
-    assert convert(source, tmp_path / "out.json", per_class=3) == (6, 40)
-    best, _ = read_counted(source, per_class=3)
+    assert convert(source, tmp_path / "out.json", dets_per_class=3) == (6, 40)
+    best, _ = read_counted(source, dets_per_class=3)
     assert_same(lvdet.read_detections(tmp_path / "out.json"), best)
 
 

@@ -13,7 +13,7 @@ SCRIPT = Path(__file__).with_name("mutate_and_read.py")
 
 
 @pytest.mark.parametrize(
-    ("kind", "examples"), [("annotations", 400), ("detections", 400), ("lines", 250)]
+    ("kind", "examples"), [("annotations", 150), ("detections", 150), ("lines", 100)]
 )
 def test_damaged_files(kind: str, examples: int, tmp_path: Path) -> None:
     done = subprocess.run(

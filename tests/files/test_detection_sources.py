@@ -21,6 +21,7 @@ import pytest
 
 import lvdet
 from files.record_files import ROWS, Json, assert_holds, assert_same, save
+from progress_calls import calling
 from thread_setting import threads
 
 RECORDS: list[Json] = [
@@ -333,7 +334,9 @@ def test_progress_ends_with_all(tmp_path: Path) -> None:
             path = tmp_path / name
             pq.write_table(pa.table(own_schema(many_records(200))), path, row_group_size=50)
         seen: list[tuple[int, ...]] = []
-        dt = lvdet.read_detections(path, update=lambda *news, seen=seen: seen.append(news))
+        dt = lvdet.read_detections(
+            path, progress=calling(lambda *news, seen=seen: seen.append(news))
+        )
         assert_holds(dt, many_records(200))
         assert seen
         assert seen[-1][0] == seen[-1][1] > 0
@@ -347,7 +350,7 @@ def test_progress_can_stop_the_reading(tmp_path: Path) -> None:
     path = save(tmp_path / "r.json", many_records(200))
     before = threading.enumerate()
     with pytest.raises(KeyboardInterrupt):
-        lvdet.read_detections(path, update=stop)
+        lvdet.read_detections(path, progress=calling(stop))
     assert threading.enumerate() == before
 
 

@@ -132,6 +132,6 @@ def test_boundary_evaluation(batch: int, tmp_path: Path) -> None:
     for seed in range(batch * 25, (batch + 1) * 25):
         annotations, results = coco_case(seed, True)
         gt, dt = read_case(annotations, results, tmp_path)
-        ours = lvdet.evaluate(gt, dt, iou="boundary", protocol=["old"], exact_lvis=True)
+        ours = lvdet.evaluate(gt, dt, iou="boundary", protocols=["old"], exact_lvis=True)
         reference = evaluate_boundary(annotations, results)
         assert_agree(ours["old"], reference, f"seed {seed}")

@@ -14,6 +14,7 @@ from lvdet.evaluation.average_precision import class_curves, class_precision
 from lvdet.evaluation.pooled import Pools
 from lvdet.limits.budgets import apply
 from lvdet.matching.match import match
+from lvdet.matching.match_options import MatchOptions
 from oracles.cases import coco_case, lvis_case
 from tabled import read_case
 from thread_setting import threads
@@ -53,10 +54,10 @@ def test_limit_then_match_is_match_then_mask(
     dt = tied(dt, levels)
     iou = "segm" if masks else "bbox"
     keep = apply(chosen, dt)
-    everything = match(gt, dt, iou=iou)
+    everything = match(gt, dt, MatchOptions(iou))
     limited_rows = np.arange(len(dt)) if keep is None else np.flatnonzero(keep)
     limited = dt[limited_rows]
-    separate = match(gt, limited, iou=iou)
+    separate = match(gt, limited, MatchOptions(iou))
 
     masked, cut = class_curves(everything, keep), class_curves(separate)
     assert masked.precision.tobytes() == cut.precision.tobytes()

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import lvdet
 from lvdet.evaluation.average_precision import class_curves
 from lvdet.matching.match import match
+from lvdet.matching.match_options import MatchOptions
 from oracles.cases import coco_case, lvis_case
 from tabled import read_case
 from thread_setting import on_threads
@@ -35,7 +36,7 @@ def numbers(result: lvdet.Evaluation) -> str:
 def test_thread_count_changes_no_byte(seed: int, masks: bool, coco: bool, folder: Path) -> None:
     gt, dt = read_case(*(coco_case if coco else lvis_case)(seed, masks), folder)
     iou = "segm" if masks else "bbox"
-    one, *others = on_threads(lambda: match(gt, dt, iou=iou), 1, 2, 3)
+    one, *others = on_threads(lambda: match(gt, dt, MatchOptions(iou)), 1, 2, 3)
     for other in others:
         for name in ("detection", "position", "category_offsets", "outcomes", "truth"):
             assert getattr(one, name).tobytes() == getattr(other, name).tobytes()
@@ -120,8 +121,8 @@ def test_a_lowest_scored_detection_never_lowers_a_class(
     iou = "segm" if masks else "bbox"
     extra = dict(random.Random(seed).choice(results)) | {"score": -1.0}
     _, more = read_case(annotations, [*results, extra], folder)
-    before = class_curves(match(gt, dt, iou=iou))
-    after = class_curves(match(gt, more, iou=iou))
+    before = class_curves(match(gt, dt, MatchOptions(iou)))
+    after = class_curves(match(gt, more, MatchOptions(iou)))
     defined = ~np.isnan(before.precision)
     assert (after.precision[defined] >= before.precision[defined]).all()
     assert (after.recall[defined] >= before.recall[defined]).all()
@@ -149,7 +150,7 @@ def test_ground_truth_itself_is_perfect(seed: int, masks: bool, folder: Path) ->
         return
     gt, dt = read_case(annotations, results, folder)
     if masks:
-        areas = gt.masks is not None and match(gt, dt, iou="segm").flags(0)[0]
+        areas = gt.masks is not None and match(gt, dt, MatchOptions("segm")).flags(0)[0]
         if not np.all(areas):
             return  # a mask without a pixel finds nothing
     result = lvdet.evaluate(gt, dt, iou="segm" if masks else "bbox")

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
-from lvdet.reporting.report import Report, build_report
+import lvdet
+from lvdet.reporting.report import Report
 from reporting.hostile import HostileSet, hostile_set
 
 CHROMIUM = shutil.which("chromium")
@@ -25,7 +26,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> HostileSet:
 @pytest.fixture(scope="session")
 def report(hostile: HostileSet) -> Report:
     """The report on both detectors."""
-    return build_report(hostile.annotations, hostile.results, resamples=200)
+    return lvdet.report(hostile.annotations, hostile.results, resamples=200)
 
 
 @pytest.fixture(scope="session")
@@ -34,6 +35,15 @@ def page_file(report: Report, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("page") / "report.html"
     report.save(path)
     return path
+
+
+@pytest.fixture(scope="session")
+def small_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A page of the same kind with 20 classes."""
+    folder = tmp_path_factory.mktemp("small")
+    small = hostile_set(folder, classes=20)
+    lvdet.report(small.annotations, small.results, resamples=100).save(folder / "report.html")
+    return folder / "report.html"
 
 
 @pytest.fixture(scope="session")

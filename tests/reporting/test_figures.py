@@ -38,13 +38,13 @@ def test_limits_are_those_of_a_sweep(report: Report, hostile: HostileSet) -> Non
     assert len(figure.data) == 4
     for place, path in enumerate(results):
         limits = [10, 30, 100, 300, 1_000, 3_000, 10_000, None]
-        swept = lvdet.sweep(gt, path, per_image=limits)
+        swept = lvdet.sweep(gt, path, dets_per_image=limits)
         own, reranked = figure.data[2 * place : 2 * place + 2]
         assert list(own.x) == [*(f"{limit:,}" for limit in limits[:-1]), "no limit"]
         assert own.y == pytest.approx([100 * row.metrics["AP"] for row in swept.rows], abs=1e-3)
         cap = lvdet.search_class_cap(gt, path).best  # no class has more than 10,000
         assert report.studies[place].class_cap == cap
-        again = [lvdet.sweep(gt, path, per_image=n, rerank=cap).rows[-1] for n in limits[:-1]]
+        again = [lvdet.sweep(gt, path, dets_per_image=n, rerank=cap).rows[-1] for n in limits[:-1]]
         assert reranked.y == pytest.approx([100 * row.metrics["AP"] for row in again], abs=1e-3)
         by_frequency = limit_by_frequency(report.studies[place])
         for trace, name in zip(by_frequency.data, ("AP", "APr", "APc", "APf"), strict=True):

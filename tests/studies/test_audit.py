@@ -12,6 +12,7 @@ import pytest
 import lvdet
 from lvdet.evaluation.pair import Pair
 from lvdet.limits.budgets import PerClass, PerImage, apply
+from lvdet.matching.match_options import MatchOptions
 from lvdet.studies import audit as audit_module
 from lvdet.tables.results import Results
 
@@ -31,7 +32,7 @@ def test_numbers_are_those_of_evaluate(uncut: tuple, found: lvdet.Audit) -> None
     for name, metrics in (("old", found.old), ("fixed", found.fixed), ("pool", found.pool)):
         assert metrics == {key: whole[name][key] for key in ("AP", "APr", "APc", "APf")}
     gt, dt = uncut
-    again = lvdet.evaluate(gt, lvdet.rerank(gt, dt).detections, protocol="old")
+    again = lvdet.evaluate(gt, lvdet.rerank(gt, dt).detections, protocols="old")
     assert found.reranked is not None
     assert found.reranked["AP"] == again["old"].AP
     assert found.search is not None
@@ -150,7 +151,9 @@ def test_caps_are_searched_for_alike_in_pruned_results(
         per_image=whole.per_image,
         per_class=whole.per_class,
     )
-    monkeypatch.setattr(audit_module, "load_pair", lambda *_, **__: Pair(gt, pruned, "bbox"))
+    monkeypatch.setattr(
+        audit_module, "load_pair", lambda *_, **__: Pair(gt, pruned, MatchOptions("bbox"))
+    )
     result = lvdet.audit(gt, dt)
     assert result.search is not None
     assert max(result.search.tried) == 200

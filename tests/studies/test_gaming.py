@@ -133,7 +133,7 @@ def test_the_best_cap(simulated: tuple) -> None:
     assert search.tried[search.best] == max(search.tried.values()) == search.after["AP"]
     assert 20 < len(search.tried) < 60
     # A dense grid of caps finds nothing much better.
-    rows = lvdet.sweep(gt, dt, per_image=300, per_class=list(range(60, 300, 10))).rows
+    rows = lvdet.sweep(gt, dt, dets_per_image=300, dets_per_class=list(range(60, 300, 10))).rows
     assert max(row.metrics["AP"] for row in rows) <= search.after["AP"] + 0.001
     by_cap = {row.dets_per_class: row.metrics["AP"] for row in rows}
     for cap in by_cap.keys() & search.tried.keys():

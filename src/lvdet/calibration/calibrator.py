@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lvdet.calibration.calibrator_file import Origin, Record, read_record, write_record
-from lvdet.calibration.fitting import HIERARCHICAL, Recipe, fit_classes
+from lvdet.calibration.fitting import HIERARCHICAL, IDENTITY, Recipe, fit_classes
 from lvdet.calibration.labelled_scores import (
     IOU_THRESHOLD,
     Samples,
@@ -16,11 +17,13 @@ from lvdet.calibration.labelled_scores import (
     require_chances,
     require_right,
 )
+from lvdet.calibration.measure import Measurement, measure
 from lvdet.errors import InputError
 from lvdet.evaluation.class_subsets import first_ids
 from lvdet.evaluation.input_warnings import reading_warnings
-from lvdet.evaluation.pair import Annotations, DetectionSource, ResultSource
+from lvdet.evaluation.pair import Annotations, DetectionSource, FilePath, ResultSource
 from lvdet.evaluation.protocols import FIXED_PER_CLASS
+from lvdet.files.convert import convert
 from lvdet.files.detection_files import read_detections
 from lvdet.files.progress import Progress, Update, track
 from lvdet.tables.categories import Categories
@@ -50,13 +53,13 @@ class Calibrator:
     ) -> None:
         self._recipe = Recipe.of(method, grouping, missing)
         self._record: Record | None = None
-        #: What one should know of the files it was fitted to.
-        self.warnings: list[str] = []
+        #: What to know about the files it was fitted to.
+        self.warnings_: list[str] = []
 
     def __repr__(self) -> str:
         recipe = self._recipe
-        state = "not fitted" if self._record is None else f"{len(self.categories):,} classes"
-        return f"<Calibrator {recipe.method} by {recipe.grouping}, {state}>"
+        state = "not fitted" if self._record is None else f"{len(self.categories_):,} classes"
+        return f"Calibrator({recipe.method!r}, grouping={recipe.grouping!r}, {state})"
 
     @property
     def recipe(self) -> Recipe:
@@ -64,16 +67,16 @@ class Calibrator:
         return self._recipe
 
     @property
-    def record(self) -> Record:
+    def record_(self) -> Record:
         """What was fitted, on what; raises where nothing was."""
         if self._record is None:
             raise InputError("the calibrator has not been fitted: call fit or load one")
         return self._record
 
     @property
-    def categories(self) -> Categories:
+    def categories_(self) -> Categories:
         """The classes it was fitted for."""
-        return self.record.categories
+        return self.record_.categories
 
     def fit(
         self,
@@ -103,7 +106,7 @@ class Calibrator:
         origin = Origin(
             pair.gt.source, pair.results.source, pair.iou, float(iou_threshold), dets_per_class
         )
-        self.warnings = reading_warnings(pair.gt, pair.results, exact_lvis=False)
+        self.warnings_ = reading_warnings(pair)
         with track(progress, f"fitting {self._recipe.method}", "classes") as update:
             return self.fit_samples(samples, origin, update=update)
 
@@ -130,22 +133,69 @@ class Calibrator:
         table = read_detections(detections)
         rows = self.class_rows(table.category_ids, table.source)
         require_chances(table.score, table.named)
-        return table.with_scores(self.record.fitted.new_scores(rows[table.category], table.score))
+        return table.with_scores(self.record_.fitted.new_scores(rows[table.category], table.score))
+
+    def fit_transform(
+        self, gt: Annotations, detections: DetectionSource, **options: Any
+    ) -> Detections:
+        """Fits, then returns the same detections with new scores; `options` as for `fit`.
+
+        These are the images it was fitted to: the scores look better than they will be elsewhere.
+        """
+        table = read_detections(detections)
+        return self.fit(gt, table, **options).transform(table)
+
+    def transform_file(
+        self,
+        source: FilePath | list[FilePath],
+        target: FilePath,
+        *,
+        progress: Progress | None = None,
+    ) -> int:
+        """Writes a results file with new scores, in bounded memory; returns the number of rows."""
+        written, _ = convert(source, target, change=self.transform, progress=progress)
+        return written
+
+    def measure(
+        self,
+        gt: Annotations,
+        detections: DetectionSource,
+        *,
+        iou: str | None = None,
+        iou_threshold: float = IOU_THRESHOLD,
+        dets_per_class: int = FIXED_PER_CLASS,
+        progress: Progress | None = None,
+    ) -> Measurement:
+        """How well calibrated its scores are: expected, maximum and adaptive calibration error,
+        Brier score and log loss, overall, by frequency and by class.
+
+        `Calibrator("identity").measure(gt, detections)` measures the detector's own scores.
+        """
+        if self._recipe.method != IDENTITY:
+            detections = self.transform(detections)
+        return measure(
+            gt,
+            detections,
+            iou=iou,
+            iou_threshold=iou_threshold,
+            dets_per_class=dets_per_class,
+            progress=progress,
+        )
 
     def class_rows(self, category_ids: NDArray[np.int64], source: str) -> NDArray[np.int32]:
         """Where classes stand among those it was fitted for; raises where one does not."""
-        rows = rows_of(self.categories.ids, category_ids)
+        rows = rows_of(self.categories_.ids, category_ids)
         if (rows < 0).any():
             raise InputError(
-                f"{source}: the calibrator was fitted on {self.record.origin.ground_truth} for "
-                f"{len(self.categories):,} classes, and category_id "
+                f"{source}: the calibrator was fitted on {self.record_.origin.ground_truth} for "
+                f"{len(self.categories_):,} classes, and category_id "
                 f"{first_ids(category_ids[rows < 0])} is not among them"
             )
         return rows
 
     def summary(self) -> str:
         """What it was fitted on, in a line."""
-        record, recipe = self.record, self._recipe
+        record, recipe = self.record_, self._recipe
         silent = int((record.right == 0).sum())
         note = ""
         if silent:
@@ -164,7 +214,7 @@ class Calibrator:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes plain JSON, whole or not at all."""
-        write_record(self.record, path)
+        write_record(self.record_, path)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Calibrator:

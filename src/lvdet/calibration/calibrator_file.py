@@ -25,7 +25,7 @@ from lvdet.calibration.labelled_scores import require_iou_threshold
 from lvdet.calibration.maps import Floats, Lines, LogOdds, Map, Steps
 from lvdet.errors import InputError
 from lvdet.files.writing import write_whole
-from lvdet.matching.match import IOU_KINDS
+from lvdet.matching.match_options import IOU_KINDS
 from lvdet.tables.categories import FREQUENCIES, Categories
 from lvdet.tables.values import require_limit
 

@@ -18,7 +18,7 @@ from lvdet.files.progress import Update
 from lvdet.tables.categories import FREQUENCIES, Categories
 from lvdet.threads import thread_count
 
-HIERARCHICAL = "hierarchical"
+HIERARCHICAL, IDENTITY = "hierarchical", "identity"
 METHODS = (*FITS, HIERARCHICAL)
 GROUPINGS = ("class", "frequency", "all")
 #: What a class gets of which nothing right was seen: 0 as in the paper, its own scores, or the fit
@@ -48,7 +48,7 @@ class Recipe:
         if missing is not None:
             _require("missing", missing, MISSING)
         if method != HIERARCHICAL:
-            return Recipe(method, grouping, missing or ("keep" if method == "identity" else "zero"))
+            return Recipe(method, grouping, missing or ("keep" if method == IDENTITY else "zero"))
         if grouping != "class" or missing is not None:
             raise InputError(
                 "hierarchical calibration has an answer for every class: another grouping, or one "

@@ -17,6 +17,7 @@ from lvdet.evaluation.protocols import FIXED_PER_CLASS
 from lvdet.files.progress import Progress
 from lvdet.limits.budgets import PerClass
 from lvdet.limits.needs import Need
+from lvdet.matching.match_options import MatchOptions
 from lvdet.tables.categories import Categories
 from lvdet.tables.matches import Matches
 from lvdet.tables.problems import rows_of
@@ -126,7 +127,7 @@ def load_best(
         gt,
         detections,
         lambda truth: [Need(budget, np.arange(len(truth.categories)))],
-        iou=iou,
+        MatchOptions(iou),
         progress=progress,
     )
     keep = pair.kept([budget])

@@ -7,7 +7,14 @@ from math import isnan
 from typing import Any
 
 from lvdet.calibration.labelled_scores import IOU_THRESHOLD, Samples, load_samples
-from lvdet.calibration.reliability import CalibrationErrors, Reliability, reliability
+from lvdet.calibration.reliability import (
+    BINS,
+    CalibrationErrors,
+    Reliability,
+    ReliabilityCurve,
+    reliability,
+    reliability_curve,
+)
 from lvdet.evaluation.input_warnings import reading_warnings
 from lvdet.evaluation.pair import Annotations, ResultSource, headline
 from lvdet.evaluation.protocols import FIXED_PER_CLASS
@@ -23,13 +30,17 @@ _GROUPS = {"r": "rare", "c": "common", "f": "frequent"}
 class Measurement:
     """Calibration errors over all detections, by frequency and by class, and what they are of.
 
-    samples: scores and labels, for curves of one's own (`reliability_curve`)
+    samples: scores and labels, for curves of one's own (`curve`)
     """
 
     errors: Reliability
     samples: Samples
     inputs: dict[str, Any]
     warnings: list[str]
+
+    def curve(self, *, bins: int = BINS, equal: str = "width") -> ReliabilityCurve:
+        """Mean score and share of right detections in bins of equal "width" or equal "count"."""
+        return reliability_curve(self.samples.score, self.samples.right, bins=bins, equal=equal)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, None where undefined."""
@@ -74,7 +85,7 @@ class Measurement:
         return "\n\n".join([self.title(), text(self.layouts())])
 
 
-def measure_calibration(
+def measure(
     gt: Annotations,
     detections: ResultSource,
     *,
@@ -93,12 +104,12 @@ def measure_calibration(
         dets_per_class=dets_per_class,
         progress=progress,
     )
-    facts = pair.facts(classes=len(pair.gt.categories), exact_lvis=False)
+    facts = pair.facts()
     return Measurement(
         reliability(samples),
         samples,
         facts | {"iou_threshold": iou_threshold, "dets_per_class": dets_per_class},
-        reading_warnings(pair.gt, pair.results, exact_lvis=False),
+        reading_warnings(pair),
     )
 
 

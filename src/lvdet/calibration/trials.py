@@ -10,16 +10,16 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from lvdet.calibration.calibration_table import Calibrated
 from lvdet.calibration.fitting import Fitted, Recipe, fit_classes
 from lvdet.calibration.folds import cross_scores, divided
 from lvdet.calibration.labelled_scores import Samples, samples_of
 from lvdet.calibration.maps import Floats
-from lvdet.calibration.method_table import Calibrated
 from lvdet.calibration.reliability import reliability
 from lvdet.evaluation.pair import Pair
 from lvdet.evaluation.scores import Scores
 from lvdet.files.progress import Update
-from lvdet.matching.match import IOU_THRESHOLDS
+from lvdet.matching.match_options import IOU_THRESHOLDS
 from lvdet.tables.categories import Categories
 from lvdet.tables.matches import Matches
 from lvdet.tables.problems import category_rows, image_rows, rows_of

@@ -1,16 +1,14 @@
-"""The verbs that typer parses, and the list of all verbs."""
+"""The list of all verbs."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from importlib import import_module
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
 
 from lvdet.cli import (
-    BARE,
     audit,
     calibrate,
     check,
@@ -18,9 +16,12 @@ from lvdet.cli import (
     convert,
     demo,
     evaluate,
+    predict,
     report,
     rerank,
     sweep,
+    synth,
+    train,
 )
 from lvdet.errors import InputError
 
@@ -46,24 +47,9 @@ app.add_typer(calibrate.app, name="calibrate")
 app.command("check", epilog=check.EXAMPLES)(check.run)
 app.command("convert", epilog=convert.EXAMPLES)(convert.run)
 app.command("demo", epilog=demo.EXAMPLES)(demo.run)
-
-
-def _passed_on(verb: str) -> Callable[[typer.Context], None]:
-    """A verb that reads its own arguments."""
-
-    def passed_on(context: typer.Context) -> None:
-        import_module(f"lvdet.cli.{verb}").run(context.args)
-
-    return passed_on
-
-
-for _verb, _help in BARE.items():
-    app.command(
-        _verb,
-        help=_help,
-        add_help_option=False,
-        context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
-    )(_passed_on(_verb))
+app.command("train", epilog=train.EXAMPLES)(train.run)
+app.command("predict", epilog=predict.EXAMPLES)(predict.run)
+app.command("synth", epilog=synth.EXAMPLES)(synth.run)
 
 #: What typer raises for a command line that makes no sense; it has no public name there.
 _UsageError: type[Any] = typer.BadParameter.__mro__[2]
@@ -85,7 +71,7 @@ def _top(
 def run(arguments: Sequence[str]) -> int:
     """Runs a command line, without the program's name."""
     try:
-        code = app(list(arguments), standalone_mode=False)
+        code = app(report.pairs_apart(arguments), standalone_mode=False)
     except _UsageError as error:
         raise InputError(f"{error.format_message()} (see --help)") from None
     except typer.Abort:

@@ -14,7 +14,7 @@ from lvdet.cli.targets import require_target
 from lvdet.cli.terminal import print_tables, progress_bar, warn
 
 if TYPE_CHECKING:
-    from lvdet.calibration.method_table import CalibrationTable
+    from lvdet.calibration.calibration_table import CalibrationTable
 
 EXAMPLES = """\b
 Examples:
@@ -112,7 +112,7 @@ def fit(
     )
     calibrator.save(output)
     print(f"wrote {output}: {calibrator.summary()}")
-    for text in calibrator.warnings:
+    for text in calibrator.warnings_:
         warn(text)
 
 
@@ -134,13 +134,11 @@ def apply(
     threads: Threads = None,
 ) -> None:
     """Write results with calibrated scores."""
-    from lvdet.calibration.apply import calibrate_file
     from lvdet.calibration.calibrator import Calibrator
 
     require_target(output)
     fitted = Calibrator.load(calibrator)
-    with progress_bar("calibrating") as update:
-        written = calibrate_file(fitted, detections, output, update=update)
+    written = fitted.transform_file(detections, output, progress=progress_bar)
     print(f"wrote {output}: {written:,} detections, scores by {fitted.recipe.method}")
 
 
@@ -186,12 +184,12 @@ def compare(
     threads: Threads = None,
 ) -> None:
     """The paper's calibration table, on your detector."""
-    from lvdet.calibration.method_comparison import SHOWN, compare_calibration
+    from lvdet.calibration.calibrate import SHOWN, calibrate
 
     for path in output or []:
         require_target(path, (".json", ".md", ".tex"))
     named = None if methods is None else [name.strip() for name in methods.split(",")]
-    result = compare_calibration(
+    result = calibrate(
         ground_truth,
         detections,
         train=train,
@@ -228,10 +226,10 @@ def measure(
     threads: Threads = None,
 ) -> None:
     """Measure how calibrated scores are."""
-    from lvdet.calibration.measure import measure_calibration
+    from lvdet.calibration.calibrator import Calibrator
 
     require_target(output, (".json",))
-    result = measure_calibration(
+    result = Calibrator("identity").measure(
         ground_truth,
         detections,
         iou=iou,

@@ -31,8 +31,7 @@ def run(
     """List every problem of the files, with row and byte. Exit code 2 if there is any."""
     from lvdet.files.check import check
 
-    with progress_bar("checking") as update:
-        problems = check(ground_truth, detections, update=update)
+    problems = check(ground_truth, detections, progress=progress_bar)
     if output is not None:
         rows = [
             {"source": p.source, "table": p.table, "row": p.row, "byte": p.byte, "what": p.what}

@@ -66,9 +66,9 @@ def run(
     if classes_shown < 0:
         raise InputError(f"--classes-shown is {classes_shown}, expected 0 or more")
 
-    from lvdet.comparison.compare import compare_detectors
+    from lvdet.comparison.compare import compare
 
-    result = compare_detectors(
+    result = compare(
         ground_truth,
         detections,
         iou=iou,

@@ -13,7 +13,7 @@ from lvdet.cli.terminal import progress_bar
 EXAMPLES = """\b
 Examples:
   lvdet convert results.json -o results.parquet
-  lvdet convert 'out-*.parquet' -o out.parquet --top-k-per-class 10000
+  lvdet convert 'out-*.parquet' -o out.parquet --dets-per-class 10000
   lvdet convert results.parquet -o boxes.json --no-masks
 """
 
@@ -29,7 +29,7 @@ def run(
             help="What to write: .json, .jsonl, .ndjson or .parquet. It may be the input.",
         ),
     ],
-    top_k_per_class: Annotated[
+    dets_per_class: Annotated[
         int | None,
         typer.Option(
             metavar="K",
@@ -46,12 +46,11 @@ def run(
     be larger than memory."""
     from lvdet.files.convert import convert
 
-    with progress_bar("reading results") as update:
-        written, found = convert(
-            detections,
-            output,
-            per_class=top_k_per_class,
-            masks=not no_masks,
-            update=update,
-        )
+    written, found = convert(
+        detections,
+        output,
+        dets_per_class=dets_per_class,
+        masks=not no_masks,
+        progress=progress_bar,
+    )
     print(f"wrote {output}: {written:,} detections (of {found:,})")

@@ -30,12 +30,12 @@ def run(
 ) -> None:
     """Make a long-tail set and a simulated detector's results, evaluate them, show what the limit
     an image does, calibrate them, and write a report."""
-    from lvdet.calibration.method_comparison import compare_calibration
+    from lvdet.calibration.calibrate import calibrate
     from lvdet.evaluation.protocols import evaluate
     from lvdet.files.annotation_files import write_ground_truth
     from lvdet.files.detection_files import write_detections
     from lvdet.files.writing import make_folder
-    from lvdet.reporting.report import build_report
+    from lvdet.reporting.report import report
     from lvdet.simulation.simulate import Settings, simulate, simulate_training
     from lvdet.studies.reranking import rerank
     from lvdet.studies.sweep import sweep
@@ -68,7 +68,7 @@ def run(
         f"\n$ lvdet calibrate compare {gt_path} {dt_path} --train {train_gt_path} {train_dt_path} "
         f"--methods {','.join(METHODS)} --no-oracle"
     )
-    table = compare_calibration(
+    table = calibrate(
         gt_path, dt_path, train=(train_gt_path, train_dt_path), methods=METHODS, oracle=False
     )
     write_json(table.to_dict(), folder / "calibration.json")
@@ -79,16 +79,17 @@ def run(
     write_detections(gamed.detections, reranked_path)
     print_tables(gamed.title(), gamed.layouts())
     print(
-        f"\n$ lvdet report {gt_path} {dt_path} {reranked_path} --train-gt {train_gt_path} "
-        f"--train-dt {train_dt_path} --train-dt {train_dt_path} -o {page}"
+        f"\n$ lvdet report {gt_path} {dt_path} {reranked_path} "
+        + f"--train {train_gt_path} {train_dt_path} " * 2
+        + f"-o {page}"
     )
-    report = build_report(
+    made = report(
         gt_path,
         [dt_path, reranked_path],
-        train=(train_gt_path, [train_dt_path, train_dt_path]),
+        train=[(train_gt_path, train_dt_path)] * 2,
     )
-    report.save(page)
-    for text in report.findings:
+    made.save(page)
+    for text in made.findings:
         print(text)
     for text in dict.fromkeys([*result.warnings, *swept.warnings, *table.warnings]):
         warn(text)

@@ -26,7 +26,7 @@ EXAMPLES = """\b
 Examples:
   lvdet evaluate lvis_v1_val.json results.json
   lvdet evaluate gt.json results.parquet --iou bbox --output scores.json
-  lvdet evaluate gt.json 'shards/*.jsonl.gz' --protocol fixed,pool --per-class classes.csv
+  lvdet evaluate gt.json 'shards/*.jsonl.gz' --protocols fixed,pool --class-table classes.csv
   lvdet evaluate gt.json results.json --groups base_novel.json
   lvdet evaluate gt.json results.json --errors
 """
@@ -36,7 +36,7 @@ class Options(TypedDict):
     """What `evaluate` and `evaluate_and_diagnose` both take."""
 
     iou: str | None
-    protocol: list[str]
+    protocols: list[str]
     dets_per_image: int | None
     dets_per_class: int | None
     classes: str | None
@@ -48,7 +48,7 @@ def run(
     ground_truth: Annotations,
     detections: Results,
     iou: Iou = None,
-    protocol: Annotated[
+    protocols: Annotated[
         str, typer.Option(help="Which of old, fixed, pool, between commas.")
     ] = "old,fixed,pool",
     dets_per_image: Annotated[
@@ -76,7 +76,7 @@ def run(
             help='More groups of classes to report: {"novel": ["cat", 17], …}.',
         ),
     ] = None,
-    per_class: Annotated[
+    class_table: Annotated[
         Path | None, typer.Option(metavar="FILE.csv", help="Write a row for each class.")
     ] = None,
     errors: Annotated[
@@ -95,13 +95,13 @@ def run(
 ) -> None:
     """AP-Old, AP-Fixed and AP-Pool of a results file, each with its budget."""
     require_target(output)
-    require_target(per_class)
+    require_target(class_table)
 
     if errors and exact_lvis:
         raise InputError("--errors and --exact-lvis: errors are those of lvdet's own reading")
     options: Options = {
         "iou": iou,
-        "protocol": [name.strip() for name in protocol.split(",") if name.strip()],
+        "protocols": [name.strip() for name in protocols.split(",") if name.strip()],
         "dets_per_image": dets_per_image,
         "dets_per_class": dets_per_class,
         "classes": classes,
@@ -123,8 +123,8 @@ def run(
     if output is not None:
         found = {} if diagnosis is None else {"errors": diagnosis.numbers()}
         write_json(result.to_dict() | found | {"warnings": warnings}, output)
-    if per_class is not None:
-        write_per_class(result, per_class)
+    if class_table is not None:
+        write_class_table(result, class_table)
     print_evaluation(result)
     if diagnosis is not None:
         print_layouts(diagnosis.layouts())
@@ -151,7 +151,7 @@ def read_groups(path: Path) -> dict[str, list[int | str]]:
     return groups
 
 
-def write_per_class(result: Evaluation, path: Path) -> None:
+def write_class_table(result: Evaluation, path: Path) -> None:
     """Writes the table of classes as CSV; empty cells are undefined."""
     table = result.per_class
     text = io.StringIO(newline="")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -18,6 +19,23 @@ Examples:
   lvdet report gt.json baseline.json new.json -o report.html --figures figures
   lvdet report gt.json results.json --calibrator cal.json --images val2017 -o report.html
 """
+
+
+#: The option that takes two values and may be repeated, which typer has no type for.
+_TRAIN = "--train"
+
+
+def pairs_apart(arguments: Sequence[str]) -> list[str]:
+    """The command line with `--train GT DT` of this verb written as `--train GT --train DT`."""
+    apart = list(arguments)
+    if "report" not in apart[:1]:
+        return apart
+    for place in reversed(range(len(apart))):
+        if apart[place] == _TRAIN:
+            if place + 2 >= len(apart):
+                raise InputError(f"{_TRAIN} needs two values: GT DT (see --help)")
+            apart.insert(place + 2, _TRAIN)
+    return apart
 
 
 def run(
@@ -41,13 +59,13 @@ def run(
             "cross-validation over the images.",
         ),
     ] = None,
-    train_gt: Annotated[
-        Path | None,
-        typer.Option(metavar="GT", help="Annotations of training images to fit calibration on."),
-    ] = None,
-    train_dt: Annotated[
+    train: Annotated[
         list[str] | None,
-        typer.Option(metavar="DT", help="Results on them; once for each results file."),
+        typer.Option(
+            metavar="GT DT",
+            help="Annotations and results of the training images, to fit calibration on; once per "
+            "results file, in order.",
+        ),
     ] = None,
     method: Annotated[
         str, typer.Option(help="How calibration is fitted, where no --calibrator is given.")
@@ -82,38 +100,36 @@ def run(
     require_target(output, (".html", ".htm"))
     if figures is not None and figures.exists() and not figures.is_dir():
         raise InputError(f"{figures}: it is no folder")
-    if (train_gt is None) != (not train_dt):
-        raise InputError("--train-gt and --train-dt are needed together")
 
     from lvdet.calibration.calibrator import Calibrator
     from lvdet.files.writing import make_folder
     from lvdet.reporting.paper_files import require_drawing
-    from lvdet.reporting.report import build_report
+    from lvdet.reporting.report import report
 
     if figures is not None:
         require_drawing()
         make_folder(figures)
-    report = build_report(
+    result = report(
         ground_truth,
         detections,
         names=name,
         iou=iou,
         calibrators=[Calibrator.load(path) for path in calibrator or []],
-        train=None if train_gt is None else (train_gt, train_dt or []),
+        train=list(zip((train or [])[::2], (train or [])[1::2], strict=True)),
         method=method,
         images=images,
         image_ids=image_id or (),
         resamples=resamples,
         progress=progress_bar,
     )
-    report.save(output)
-    for study in report.studies:
+    result.save(output)
+    for study in result.studies:
         print(f"{study.name}\n{study.evaluation}\n")
-    for text in report.findings:
+    for text in result.findings:
         print(text)
     print(f"wrote {output}: {output.stat().st_size / 1e6:.1f} MB")
-    for text in report.warnings:
+    for text in result.warnings:
         warn(text)
     if figures is not None:
-        written = report.save_figures(figures, progress=progress_bar)
+        written = result.save_figures(figures, progress=progress_bar)
         print(f"wrote {figures}: {len(written):,} files")

@@ -37,11 +37,11 @@ def run(
     detections: Annotated[
         str | None, typer.Argument(metavar="DT", help="Results, as for evaluate.")
     ] = None,
-    per_image: Annotated[
+    dets_per_image: Annotated[
         str | None,
         typer.Option(metavar="N,…", help="Limits an image, between commas; inf is no limit."),
     ] = None,
-    per_class: Annotated[
+    dets_per_class: Annotated[
         str | None,
         typer.Option(metavar="N,…", help="Limits a class, between commas; inf is no limit."),
     ] = None,
@@ -92,13 +92,13 @@ def run(
         require_target(path, ENDINGS)
     with_toy = names is not None and "toy" in names
     rest = None if names is None else [name for name in names if name != "toy"]
-    limits = [per_image, per_class, subsets, rerank]
+    limits = [dets_per_image, dets_per_class, subsets, rerank]
     with_files = not with_toy or bool(rest) or any(item is not None for item in limits)
     if with_files and (ground_truth is None or detections is None):
         missing = "GT" if ground_truth is None else "DT"
         raise InputError(f"Missing argument '{missing}' (see --help); only --paper toy needs none")
-    images = None if per_image is None else _limits(per_image, "--per-image")
-    groups = None if per_class is None else _limits(per_class, "--per-class")
+    images = None if dets_per_image is None else _limits(dets_per_image, "--dets-per-image")
+    groups = None if dets_per_class is None else _limits(dets_per_class, "--dets-per-class")
 
     from lvdet.studies.sweep import sweep
     from lvdet.studies.toy_example import toy
@@ -111,8 +111,8 @@ def run(
         result = sweep(
             ground_truth,
             detections,
-            per_image=images,
-            per_class=groups,
+            dets_per_image=images,
+            dets_per_class=groups,
             order=order,
             subsets=None if subsets is None else _parts(subsets, "--subsets"),
             rerank=rerank,

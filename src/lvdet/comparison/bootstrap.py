@@ -62,12 +62,11 @@ class Resampler:
         *,
         old: Budget,
         fixed: PerClass,
-        exact_lvis: bool = False,
     ) -> None:
         gt, ranking = pair.gt, pair.results.ranking
         self._budget = fixed.limit
         classes = len(gt.categories)
-        scores = Scores(pair, exact_lvis=exact_lvis)
+        scores = Scores(pair)
         self._matches = matches = scores.matches
         keep = scores.kept([old], np.arange(classes))
         del scores  # and its orders
@@ -86,7 +85,7 @@ class Resampler:
         self._old = np.ones(len(matches), np.uint8) if keep is None else keep.view(np.uint8)
         self._pooled = ranked_together(matches, ranking.score)
         self._ranked = image[rows[: begins[classes]]], begins[: classes + 1].copy()
-        self._truth = _objects(gt, exact_lvis)
+        self._truth = _objects(gt, pair.options.exact_lvis)
         groups = gt.categories.groups()
         self._group = np.full(classes, -1, dtype=np.int32)
         for number, members in enumerate(groups.values()):

@@ -21,11 +21,12 @@ from lvdet.comparison.verdicts import GROUPS, sentences
 from lvdet.errors import InputError
 from lvdet.evaluation.input_warnings import input_warnings
 from lvdet.evaluation.pair import Annotations, Pair, ResultSource, load_pair
-from lvdet.evaluation.protocols import PROTOCOLS, protocols
+from lvdet.evaluation.protocols import PROTOCOLS, choose_protocols
 from lvdet.evaluation.scores import NAMES
 from lvdet.files.progress import Progress, track
 from lvdet.limits.budgets import PerClass, describe
 from lvdet.limits.needs import everything
+from lvdet.matching.match_options import MatchOptions
 from lvdet.tables.ground_truth import GroundTruth
 from lvdet.tables.problems import category_rows
 from lvdet.threads import thread_count
@@ -38,7 +39,7 @@ _FEWEST_RESAMPLES = 100
 FEWEST_IMAGES = 10
 
 
-def compare_detectors(
+def compare(
     gt: Annotations,
     detections: Sequence[ResultSource],
     *,
@@ -77,8 +78,7 @@ def compare_detectors(
             pairs[0].gt if pairs else gt,
             source,
             everything,
-            iou=iou,
-            exact_lvis=exact_lvis,
+            MatchOptions(iou, exact_lvis=exact_lvis),
             progress=progress,
         )
         pairs.append(pair)
@@ -92,7 +92,6 @@ def compare_detectors(
         resamples=resamples,
         confidence=confidence,
         seed=seed,
-        exact_lvis=exact_lvis,
         progress=progress,
     )
 
@@ -106,7 +105,6 @@ def compare_pairs(
     resamples: int = RESAMPLES,
     confidence: float = CONFIDENCE,
     seed: int = 0,
-    exact_lvis: bool = False,
     progress: Progress | None = None,
 ) -> Comparison:
     """The same for pairs of one ground truth and results of which nothing was left out."""
@@ -115,7 +113,7 @@ def compare_pairs(
     sources = [pair.results.source for pair in pairs]
     called = short_names(sources) if names is None else given_names(names, len(pairs))
     gt = pairs[0].gt
-    chosen = protocols(
+    chosen = choose_protocols(
         PROTOCOLS,
         federated=gt.federated,
         dets_per_image=dets_per_image,
@@ -127,16 +125,11 @@ def compare_pairs(
     every = np.arange(len(gt.categories))
     warnings: list[str] = []
     for pair in pairs:
-        found = input_warnings(
-            gt, pair.results, exact_lvis=exact_lvis, budgets=budgets, classes=every
-        )
+        found = input_warnings(pair, budgets, every)
         warnings += [text for text in found if text not in warnings]
     drawing = _Drawing(
         gt,
-        [
-            Resampler(pair, old=budgets["old"][0], fixed=fixed, exact_lvis=exact_lvis)
-            for pair in pairs
-        ],
+        [Resampler(pair, old=budgets["old"][0], fixed=fixed) for pair in pairs],
     )
     with track(progress, "resampling images", "resamples") as update:
         step = 2 * LANES * thread_count()
@@ -161,7 +154,7 @@ def compare_pairs(
         resamples,
         confidence,
         seed,
-        _facts(pairs, called, exact_lvis),
+        _facts(pairs, called),
         warnings,
     )
 
@@ -340,10 +333,9 @@ def _thin_warnings(thin: Mapping[str, str]) -> list[str]:
     ]
 
 
-def _facts(pairs: Sequence[Pair], names: Sequence[str], exact_lvis: bool) -> dict[str, Any]:
+def _facts(pairs: Sequence[Pair], names: Sequence[str]) -> dict[str, Any]:
     """What was compared, for the output."""
-    gt = pairs[0].gt
-    facts = pairs[0].facts(classes=len(gt.categories), exact_lvis=exact_lvis)
+    facts = pairs[0].facts()
     del facts["detection_count"]
     facts["detections"] = [
         {"name": name, "source": pair.results.source, "detection_count": pair.results.total}

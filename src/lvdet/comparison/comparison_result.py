@@ -93,7 +93,7 @@ class Compared:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """The outcome of `compare_detectors`: each detector beside the first, the baseline.
+    """The outcome of `compare`: each detector beside the first, the baseline.
 
     budgets: that of each protocol, as it is written beside numbers
     compared: a `Compared` for each detector but the baseline

@@ -19,15 +19,16 @@ from lvdet.evaluation.pair import Annotations, Pair, ResultSource, load_pair
 from lvdet.evaluation.protocols import (
     FIXED_PER_CLASS,
     PROTOCOLS,
+    choose_protocols,
     evaluate,
     evaluation_needs,
-    protocols,
 )
 from lvdet.evaluation.truncation import Cuts
 from lvdet.files.progress import Progress
 from lvdet.limits.budgets import PerClass, describe
 from lvdet.limits.needs import Need
 from lvdet.matching.match import match, to_be_found
+from lvdet.matching.match_options import MatchOptions
 from lvdet.tables.categories import resolve_groups
 from lvdet.tables.ground_truth import GroundTruth
 
@@ -56,14 +57,14 @@ def diagnose(
     groups: more groups of classes, each with its costs: {"novel": ["cat", 17], …}.
     foreground, background: the IoU from which a detection is right, and up to which it lies on
         nothing.
-    watch: called with what is being read; see `evaluate`.
+    progress: see `evaluate`.
     """
 
     def needs(gt: GroundTruth) -> list[Need]:
         chosen = select(gt, classes, resolve_groups(gt.categories, groups))
         return [Need(PerClass(dets_per_class), chosen)]
 
-    pair = load_pair(gt, detections, needs, iou=iou, progress=progress)
+    pair = load_pair(gt, detections, needs, MatchOptions(iou), progress=progress)
     return diagnose_pair(
         pair,
         dets_per_class=dets_per_class,
@@ -79,7 +80,7 @@ def evaluate_and_diagnose(
     detections: ResultSource,
     *,
     iou: str | None = None,
-    protocol: Sequence[str] = PROTOCOLS,
+    protocols: Sequence[str] = PROTOCOLS,
     dets_per_image: int | None = None,
     dets_per_class: int | None = None,
     classes: str | Iterable[int | str] | None = None,
@@ -90,8 +91,8 @@ def evaluate_and_diagnose(
     fixed = FIXED_PER_CLASS if dets_per_class is None else dets_per_class
 
     def needs(gt: GroundTruth) -> list[Need]:
-        chosen = protocols(
-            protocol,
+        chosen = choose_protocols(
+            protocols,
             federated=gt.federated,
             dets_per_image=dets_per_image,
             dets_per_class=dets_per_class,
@@ -99,12 +100,12 @@ def evaluate_and_diagnose(
         selected = select(gt, classes, resolve_groups(gt.categories, groups))
         return [*evaluation_needs(gt, chosen, selected), Need(PerClass(fixed), selected)]
 
-    pair = load_pair(gt, detections, needs, iou=iou, progress=progress)
+    pair = load_pair(gt, detections, needs, MatchOptions(iou), progress=progress)
     evaluation = evaluate(
         pair.gt,
         pair.results,
         iou=pair.iou,
-        protocol=protocol,
+        protocols=protocols,
         dets_per_image=dets_per_image,
         dets_per_class=dets_per_class,
         classes=classes,
@@ -138,11 +139,10 @@ def diagnose_pair(
     matches = match(
         gt,
         results.detections,
-        iou=pair.iou,
-        thresholds=[foreground],
+        MatchOptions(pair.iou, [foreground]),
         partners=True,
     )
-    keep = pair.kept(budgets, classes=selected)
+    keep = pair.kept(budgets, selected)
     kept = results.placed(matches).kept(keep)
     objects = to_be_found(gt)
     rows = explain(
@@ -189,12 +189,12 @@ def diagnose_pair(
         budget=describe(budgets),
         categories=gt.categories,
         selected=selected,
-        inputs=pair.facts(classes=len(selected), exact_lvis=False),
+        inputs=pair.facts(len(selected)),
         warnings=[
             *named_cut_warnings(
                 results.source, Cuts.of(gt, results), {"AP-Fixed": budgets}, selected
             ),
-            *reading_warnings(gt, results, exact_lvis=False),
+            *reading_warnings(pair),
         ],
     )
 

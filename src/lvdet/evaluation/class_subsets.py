@@ -28,14 +28,6 @@ def select(
     return gt.categories.select(classes)
 
 
-def counted(
-    gt: GroundTruth, ranking: Ranking, selected: NDArray[np.int64], exact_lvis: bool
-) -> NDArray[np.bool_] | None:
-    """[N] detections that budgets count; None for all."""
-    members = counted_classes(gt, ranking, selected, exact_lvis)
-    return None if members is None else members[ranking.category]
-
-
 def counted_classes(
     gt: GroundTruth, ranking: Ranking, selected: NDArray[np.int64], exact_lvis: bool
 ) -> NDArray[np.bool_] | None:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lvdet.evaluation.class_subsets import first_ids, unknown_classes
+from lvdet.evaluation.pair import Pair
 from lvdet.evaluation.truncation import Cut, Cuts
 from lvdet.limits.budgets import Budget
 from lvdet.tables.ground_truth import GroundTruth
@@ -23,18 +24,13 @@ class Subject(NamedTuple):
 
 
 def input_warnings(
-    gt: GroundTruth,
-    results: Results,
-    *,
-    exact_lvis: bool,
-    budgets: Mapping[str, Sequence[Budget]],
-    classes: NDArray[np.int64],
+    pair: Pair, budgets: Mapping[str, Sequence[Budget]], classes: NDArray[np.int64]
 ) -> list[str]:
     """One sentence for each thing that changes what the numbers of the protocols mean."""
     names = {f"AP-{name.capitalize()}": limits for name, limits in budgets.items()}
     return [
-        *named_cut_warnings(results.source, Cuts.of(gt, results), names, classes),
-        *reading_warnings(gt, results, exact_lvis=exact_lvis),
+        *named_cut_warnings(pair.results.source, Cuts.of(pair.gt, pair.results), names, classes),
+        *reading_warnings(pair),
     ]
 
 
@@ -110,9 +106,10 @@ def coco_limit_warning(gt: GroundTruth, own: Budget, shown: str) -> str:
     return f"{gt.source} is a COCO file, whose own limit is {own}: {shown}"
 
 
-def reading_warnings(gt: GroundTruth, results: Results, *, exact_lvis: bool) -> list[str]:
+def reading_warnings(pair: Pair) -> list[str]:
     """That there is nothing to evaluate, and where the files are read otherwise than by the
     reference tools."""
+    gt, results, exact_lvis = pair.gt, pair.results, pair.options.exact_lvis
     found = []
     if not results.total:
         found.append(f"{results.source} has no detections: an AP of it says nothing.")

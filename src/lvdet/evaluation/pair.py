@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lvdet.errors import InputError
-from lvdet.evaluation.class_subsets import counted, require_known_class
+from lvdet.evaluation.class_subsets import counted_classes, require_known_class
 from lvdet.files.annotation_files import read_ground_truth
 from lvdet.files.detection_files import (
     may_have_masks,
@@ -20,10 +20,11 @@ from lvdet.files.detection_files import (
     read_detections,
     read_results,
 )
-from lvdet.files.progress import Progress, track
+from lvdet.files.progress import Progress
 from lvdet.limits.budgets import Budget, apply
 from lvdet.limits.needs import Need, caps_of
-from lvdet.matching.match import IOU_KINDS, match
+from lvdet.matching.match import match
+from lvdet.matching.match_options import DEFAULT, MatchOptions
 from lvdet.tables.detections import Detections
 from lvdet.tables.ground_truth import GroundTruth
 from lvdet.tables.matches import Matches
@@ -39,53 +40,58 @@ ResultSource: TypeAlias = DetectionSource | Results
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """Annotations and results, and the overlap they are compared by."""
+    """Annotations and results, and how they are compared; `options` have an iou."""
 
     gt: GroundTruth
     results: Results
-    iou: str
+    options: MatchOptions
 
-    def matched(
-        self,
-        *,
-        thresholds: Sequence[float] | None = None,
-        exact_lvis: bool = False,
-    ) -> Matches:
-        """The one match, whose rows are rows of the ranking."""
-        matches = match(
-            self.gt,
-            self.results.detections,
-            iou=self.iou,
-            thresholds=thresholds,
-            exact_lvis=exact_lvis,
-        )
-        return self.results.placed(matches)
+    @property
+    def iou(self) -> str:
+        """The overlap they are compared by."""
+        assert self.options.iou is not None
+        return self.options.iou
+
+    @property
+    def every_class(self) -> NDArray[np.int64]:
+        """Rows of all classes."""
+        return np.arange(len(self.gt.categories))
+
+    def matched(self, thresholds: Sequence[float] | None = None) -> Matches:
+        """The one match, whose rows are rows of the ranking; at other IoU thresholds than those
+        of the options, where they are given."""
+        options = self.options
+        if thresholds is not None:
+            options = replace(options, thresholds=thresholds)
+        return self.results.placed(match(self.gt, self.results.detections, options))
+
+    def counted_classes(self, classes: NDArray[np.int64]) -> NDArray[np.bool_] | None:
+        """[category ids of the ranking] those whose detections budgets count where only these
+        classes (rows) are evaluated; None for all."""
+        return counted_classes(self.gt, self.results.ranking, classes, self.options.exact_lvis)
 
     def kept(
-        self,
-        budgets: Sequence[Budget],
-        *,
-        classes: NDArray[np.int64] | None = None,
+        self, budgets: Sequence[Budget], classes: NDArray[np.int64] | None = None
     ) -> NDArray[np.bool_] | None:
         """[N] which rows of the ranking budgets leave of classes (all that the annotations have,
         where None are given); None for all."""
         ranking = self.results.ranking
-        selected = np.arange(len(self.gt.categories)) if classes is None else classes
-        among = counted(self.gt, ranking, selected, exact_lvis=False)
+        members = self.counted_classes(self.every_class if classes is None else classes)
+        among = None if members is None else members[ranking.category]
         return apply(budgets, ranking, among=among)
 
-    def facts(self, *, classes: int, exact_lvis: bool) -> dict[str, Any]:
-        """What was evaluated, for the output; `classes` is how many of them."""
+    def facts(self, classes: int | None = None) -> dict[str, Any]:
+        """What was evaluated, for the output; `classes` is how many, where not all of them."""
         return {
             "ground_truth": self.gt.source,
             "detections": self.results.source,
             "format": "lvis" if self.gt.federated else "coco",
             "iou": self.iou,
             "images": len(self.gt.images),
-            "classes": classes,
+            "classes": len(self.gt.categories) if classes is None else classes,
             "annotations": len(self.gt),
             "detection_count": self.results.total,
-            "exact_lvis": exact_lvis,
+            "exact_lvis": self.options.exact_lvis,
         }
 
 
@@ -101,9 +107,8 @@ def load_pair(
     gt: Annotations,
     detections: ResultSource,
     needs: Callable[[GroundTruth], Sequence[Need]] | None,
+    options: MatchOptions = DEFAULT,
     *,
-    iou: str | None = None,
-    exact_lvis: bool = False,
     progress: Progress | None = None,
 ) -> Pair:
     """The tables of an evaluation, read where paths are given.
@@ -111,12 +116,11 @@ def load_pair(
     Annotations come first. Of results files only what the needs can use is kept in memory; where
     needs are None, it is the whole table, masks included even where boxes are compared. `Results`
     are taken as they are: they were read for needs no smaller than these. Results without a class
-    that the annotations have are refused, but for `exact_lvis`.
+    that the annotations have are refused, but for exact_lvis.
     """
     if not isinstance(gt, GroundTruth | str | os.PathLike):
         raise InputError(f"annotations are a {type(gt).__name__}, expected a table or a path")
-    if iou is not None and iou not in IOU_KINDS:
-        raise InputError(f"iou is {iou!r}, expected one of {', '.join(IOU_KINDS)}")
+    iou = options.iou
     files = named_files(detections)
     results: Results | None = None
     if isinstance(detections, Results):
@@ -128,28 +132,24 @@ def load_pair(
         # Masks of annotations take time to read; but what is no file can be read only once.
         masks = _has_masks(results) if files is None else may_have_masks(files)
 
-    def read_truth(path: FilePath, with_masks: bool) -> GroundTruth:
-        with track(progress, "reading annotations", "bytes") as update:
-            return read_ground_truth(path, masks=with_masks, update=update)
-
-    truth = gt if isinstance(gt, GroundTruth) else read_truth(gt, masks)
-    if files is not None:
-        with track(progress, "reading results", "bytes") as update:
-            if needs is None:
-                table = read_detections(files, update=update)
-                results = Results.of(table)
-            else:
-                caps = caps_of(needs(truth), truth, unknown=exact_lvis)
-                results = read_results(files, truth, caps, masks=iou != "bbox", update=update)
+    truth = gt
+    if not isinstance(truth, GroundTruth):
+        truth = read_ground_truth(truth, masks=masks, progress=progress)
+    if files is not None and needs is None:
+        results = Results.of(read_detections(files, progress=progress))
+    elif files is not None and needs is not None:
+        caps = caps_of(needs(truth), truth, unknown=options.exact_lvis)
+        results = read_results(files, truth, caps, masks=iou != "bbox", progress=progress)
     assert results is not None  # given, or read
-    if not exact_lvis:
+    if not options.exact_lvis:
         require_known_class(truth, results)
     has_masks = _has_masks(results)
     if iou is None and has_masks and not masks and not isinstance(gt, GroundTruth):
-        truth = read_truth(gt, True)  # the first rows had no masks, but others have
-    if iou is None:
-        iou = "segm" if has_masks and truth.masks is not None else "bbox"
-    return Pair(truth, results, iou)
+        truth = read_ground_truth(
+            gt, progress=progress
+        )  # the first rows had no masks, but others have
+    with_masks = has_masks and truth.masks is not None
+    return Pair(truth, results, options.resolved(masks=with_masks))
 
 
 def _has_masks(results: Results | None) -> bool:

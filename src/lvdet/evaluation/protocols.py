@@ -10,19 +10,19 @@ from numpy.typing import NDArray
 
 from lvdet.errors import InputError
 from lvdet.evaluation.average_precision import Curves, class_curves
-from lvdet.evaluation.class_subsets import counted, select
+from lvdet.evaluation.class_subsets import select
 from lvdet.evaluation.evaluation_result import Evaluation, ProtocolResult
 from lvdet.evaluation.input_warnings import input_warnings
-from lvdet.evaluation.pair import Annotations, ResultSource, load_pair
+from lvdet.evaluation.pair import Annotations, Pair, ResultSource, load_pair
 from lvdet.evaluation.pooled import Pools
 from lvdet.evaluation.summary import AP, AP_AREAS, AR, Metric, group_metrics, summarize
 from lvdet.files.progress import Progress
-from lvdet.limits.budgets import Budget, PerClass, PerImage, PerImageClass, apply, describe
+from lvdet.limits.budgets import Budget, PerClass, PerImage, PerImageClass, describe
 from lvdet.limits.needs import Need
+from lvdet.matching.match_options import MatchOptions
 from lvdet.tables.categories import resolve_groups
 from lvdet.tables.ground_truth import GroundTruth
 from lvdet.tables.matches import Matches
-from lvdet.tables.results import Ranking
 
 PROTOCOLS = ("old", "fixed", "pool")
 LVIS_PER_IMAGE = 300
@@ -46,7 +46,7 @@ def old_budget(federated: bool) -> Budget:
     return PerImage(LVIS_PER_IMAGE) if federated else PerImageClass(COCO_PER_IMAGE_CLASS)
 
 
-def protocols(
+def choose_protocols(
     names: Sequence[str],
     *,
     federated: bool,
@@ -84,7 +84,7 @@ def evaluate(
     detections: ResultSource,
     *,
     iou: str | None = None,
-    protocol: Sequence[str] = PROTOCOLS,
+    protocols: Sequence[str] = PROTOCOLS,
     dets_per_image: int | None = None,
     dets_per_class: int | None = None,
     classes: str | Iterable[int | str] | None = None,
@@ -110,8 +110,8 @@ def evaluate(
     """
 
     def choose(gt: GroundTruth) -> list[Protocol]:
-        return protocols(
-            protocol,
+        return choose_protocols(
+            protocols,
             federated=gt.federated,
             dets_per_image=dets_per_image,
             dets_per_class=dets_per_class,
@@ -121,22 +121,16 @@ def evaluate(
         selected = select(gt, classes, resolve_groups(gt.categories, groups))
         return evaluation_needs(gt, choose(gt), selected)
 
-    pair = load_pair(gt, detections, needs, iou=iou, exact_lvis=exact_lvis, progress=progress)
-    truth, results = pair.gt, pair.results
+    options = MatchOptions(iou, thresholds, exact_lvis)
+    pair = load_pair(gt, detections, needs, options, progress=progress)
+    truth = pair.gt
     chosen = choose(truth)
     every_group = resolve_groups(truth.categories, groups)
     selected = select(truth, classes, every_group)
     named = {name: np.intersect1d(rows, selected) for name, rows in every_group.items()}
-    warnings = input_warnings(
-        truth,
-        results,
-        exact_lvis=exact_lvis,
-        budgets={p.name: p.budgets for p in chosen},
-        classes=selected,
-    )
-    matches = pair.matched(thresholds=thresholds, exact_lvis=exact_lvis)
-    among = counted(truth, results.ranking, selected, exact_lvis)
-    runner = _Runner(matches, results.ranking, selected, named, among)
+    warnings = input_warnings(pair, {p.name: p.budgets for p in chosen}, selected)
+    matches = pair.matched()
+    runner = _Runner(pair, matches, selected, named)
     outcome = {item.name: runner.run(item) for item in chosen}
     if "old" in outcome and not truth.federated:
         outcome["old"].metrics.update(runner.coco_recalls())
@@ -147,7 +141,7 @@ def evaluate(
         categories=truth.categories,
         truth=matches.truth[:, 0],
         selected=selected,
-        inputs=pair.facts(classes=len(selected), exact_lvis=exact_lvis),
+        inputs=pair.facts(len(selected)),
         warnings=warnings,
     )
 
@@ -157,17 +151,15 @@ class _Runner:
 
     def __init__(
         self,
+        pair: Pair,
         matches: Matches,
-        ranking: Ranking,
         selected: NDArray[np.int64],
         groups: Mapping[str, NDArray[np.int64]],
-        among: NDArray[np.bool_] | None,
     ) -> None:
+        self._pair = pair
         self._matches = matches
-        self._ranking = ranking
         self._selected = selected
         self._groups = groups
-        self._among = among
         self._keep: dict[tuple[Budget, ...], NDArray[np.bool_] | None] = {}
         self._unlimited: Curves | None = None
 
@@ -193,7 +185,7 @@ class _Runner:
 
     def _kept(self, budgets: tuple[Budget, ...]) -> NDArray[np.bool_] | None:
         if budgets not in self._keep:
-            self._keep[budgets] = apply(budgets, self._ranking, among=self._among)
+            self._keep[budgets] = self._pair.kept(budgets, self._selected)
         return self._keep[budgets]
 
     def _curves(self, keep: NDArray[np.bool_] | None) -> Curves:
@@ -211,7 +203,7 @@ class _Runner:
     def _pooled(self, keep: NDArray[np.bool_] | None) -> dict[str, float]:
         metrics = group_metrics(list(self._groups))
         pools = [self._groups[m.group] for m in metrics if m.group and m.group in self._groups]
-        ranked = Pools(self._matches, self._ranking.score, [self._selected, *pools])
+        ranked = Pools(self._matches, self._pair.results.ranking.score, [self._selected, *pools])
         curves = ranked.curves(self._matches.kept(keep))
         values = self._summary(AP, Curves(curves.precision[:1], curves.recall[:1]))
         present = iter(curves.precision[1:, 0].mean(axis=1))

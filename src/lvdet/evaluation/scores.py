@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lvdet.evaluation.average_precision import accumulate
-from lvdet.evaluation.class_subsets import counted_classes
 from lvdet.evaluation.pair import Pair
 from lvdet.evaluation.pooled import Pools, ranked_together
 from lvdet.evaluation.summary import AP, group_metrics, summarize
@@ -40,12 +39,10 @@ class Scores:
         pair: Pair,
         *,
         matches: Matches | None = None,
-        exact_lvis: bool = False,
     ) -> None:
-        self._gt, self._results = pair.gt, pair.results
-        self._exact_lvis = exact_lvis
+        self._pair = pair
         if matches is None:
-            matches = _any_area(pair.matched(exact_lvis=exact_lvis))
+            matches = _any_area(pair.matched())
         self.matches = matches
         self.ranks = Ranks(pair.results.ranking, self.matches.detection)
         self._groups = pair.gt.categories.groups()
@@ -72,7 +69,7 @@ class Scores:
         """[K] which rows of the matches the budgets leave; None for all."""
         question = (tuple(budgets), classes.tobytes())
         if self._last is None or self._last[0] != question:
-            counted = counted_classes(self._gt, self._results.ranking, classes, self._exact_lvis)
+            counted = self._pair.counted_classes(classes)
             # The same is asked for twice in a row, for AP and AP-Pool, and never later.
             self._last = question, self.ranks.kept(budgets, classes=counted)
         return self._last[1]
@@ -97,7 +94,7 @@ class Scores:
     def _pool(self, keep: NDArray[np.bool_] | None, classes: NDArray[np.int64]) -> dict[str, float]:
         key = classes.tobytes()
         if key not in self._pools:
-            score = self._results.ranking.score
+            score = self._pair.results.ranking.score
             if self._order is None:
                 self._order = ranked_together(self.matches, score)
             groups = [np.intersect1d(rows, classes) for rows in self._groups.values()]

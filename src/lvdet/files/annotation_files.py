@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from lvdet import _native
 from lvdet.files.opening import CHUNK, open_plain, run_reader
-from lvdet.files.progress import Update
+from lvdet.files.progress import Progress, Update, track
 from lvdet.files.writing import write_whole
 from lvdet.tables.categories import Categories
 from lvdet.tables.ground_truth import GroundTruth, ImageLists, Images
@@ -32,14 +32,15 @@ def read_ground_truth(
     path: str | os.PathLike[str],
     *,
     masks: bool = True,
-    update: Update | None = None,
+    progress: Progress | None = None,
 ) -> GroundTruth:
     """Reads an LVIS (v1, v0.5) or COCO annotation file, plain or gzipped.
 
     A file is LVIS's where its images have `neg_category_ids`. With masks=False the
     segmentations are passed by, which is all that evaluating boxes needs.
     """
-    gt, problems = load_ground_truth(path, masks=masks, update=update)
+    with track(progress, "reading annotations") as update:
+        gt, problems = load_ground_truth(path, masks=masks, update=update)
     require(iter(problems))
     assert gt is not None
     return gt
@@ -49,9 +50,13 @@ def load_ground_truth(
     path: str | os.PathLike[str],
     *,
     masks: bool = True,
+    annotated: bool = True,
     update: Update | None = None,
 ) -> tuple[GroundTruth | None, list[Problem]]:
-    """The table and everything that is wrong with the file; no table where it has no use."""
+    """The table and everything that is wrong with the file; no table where it has no use.
+
+    annotated: refuse a file without a list of annotations, such as those of test images
+    """
     source = os.fspath(path)
     with open_plain(Path(source)) as file:
         size = os.fstat(file.fileno()).st_size
@@ -73,10 +78,12 @@ def load_ground_truth(
         what, byte, row = columns["failure"]
         problems.append(Problem(source, what, row if row >= 0 else None, byte))
         return None, problems
+    missing = False
     for name, present in zip(("images", "annotations", "categories"), columns["has"], strict=True):
-        if not present:
+        if not present and (annotated or name != "annotations"):
             problems.append(Problem(source, f"there is no list {name!r}: not an annotation file"))
-    if not all(columns["has"]):
+            missing = True
+    if missing:
         return None, problems
     gt, found = _build(source, columns, problems)
     return gt, problems + found

@@ -1,4 +1,4 @@
-"""Masks from pixels."""
+"""Masks from pixels, and pixels from masks."""
 
 from __future__ import annotations
 
@@ -31,6 +31,20 @@ def masks_from_bitmaps(bitmaps: NDArray[Any], source: str = "masks") -> Masks:
     step = max(1, PIXELS // (height * width))
     parts = [_encode(bitmaps[begin : begin + step]) for begin in range(0, max(count, 1), step)]
     return Masks.concatenate(parts)
+
+
+def bitmaps_from_masks(masks: Masks, source: str = "masks") -> list[NDArray[np.bool_]]:
+    """[height, width] pixels of each mask, True inside. Polygons are drawn as pycocotools does."""
+    try:
+        runs, offsets = _native.mask_runs(masks.columns, masks.height, masks.width, False)
+    except ValueError as error:
+        raise InputError(f"{source}: {error}") from None
+    bitmaps = []
+    for row, (height, width) in enumerate(zip(masks.height, masks.width, strict=True)):
+        of_row = runs[offsets[row] : offsets[row + 1]]
+        inside = np.arange(len(of_row)) % 2 == 1
+        bitmaps.append(np.repeat(inside, of_row).reshape(width, height).T)
+    return bitmaps
 
 
 def _encode(bitmaps: NDArray[Any]) -> Masks:

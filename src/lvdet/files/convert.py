@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from lvdet.files.detection_files import named_files, read_counted, require_ending, write_tables
 from lvdet.files.parquet import LateColumnsError
-from lvdet.files.progress import Update
+from lvdet.files.progress import Progress, track
 from lvdet.files.stream import detection_tables
 from lvdet.tables.detections import Detections
 
@@ -17,10 +17,10 @@ def convert(
     source: str | os.PathLike[str] | list[str | os.PathLike[str]],
     target: str | os.PathLike[str],
     *,
-    per_class: int | None = None,
+    dets_per_class: int | None = None,
     masks: bool = True,
     change: Callable[[Detections], Detections] | None = None,
-    update: Update | None = None,
+    progress: Progress | None = None,
 ) -> tuple[int, int]:
     """Writes what `read_detections` reads; returns how many rows were written, and of how many.
 
@@ -34,15 +34,19 @@ def convert(
         table = table if masks else replace(table, masks=None, boxes_given=True)
         return table if change is None else change(table)
 
-    if per_class is None:
+    if dets_per_class is None:
         try:
-            tables = detection_tables(source, masks=masks, update=update)
-            written = write_tables(map(changed, tables), target)
+            with track(progress, "converting") as update:
+                tables = detection_tables(source, masks=masks, update=update)
+                written = write_tables(map(changed, tables), target)
             return written, written
         except LateColumnsError:  # the table of all rows knows from the beginning
             if not _can_be_read_again(source):
                 raise
-    detections, found = read_counted(source, masks=masks, per_class=per_class, update=update)
+    with track(progress, "converting") as update:
+        detections, found = read_counted(
+            source, masks=masks, dets_per_class=dets_per_class, update=update
+        )
     written = write_tables([changed(detections)], target)
     return written, found
 

@@ -23,7 +23,7 @@ from lvdet.files.collect import (
 )
 from lvdet.files.detections_json import collect_json, write_json
 from lvdet.files.opening import expand, shares
-from lvdet.files.progress import Update
+from lvdet.files.progress import Progress, Update, track
 from lvdet.files.records import from_columns, from_records, load_npz
 from lvdet.tables.detections import Detections
 from lvdet.tables.ground_truth import GroundTruth
@@ -60,19 +60,22 @@ def read_detections(
     source: str | os.PathLike[str] | Mapping[str, Any] | list[Any] | tuple[Any, ...] | Detections,
     *,
     masks: bool = True,
-    per_class: int | None = None,
-    update: Update | None = None,
+    dets_per_class: int | None = None,
+    progress: Progress | None = None,
 ) -> Detections:
     """Reads detections.
 
     `source` is a file (JSON list, lines of JSON, either gzipped, Parquet, npz), a folder or
     pattern of such files, read in order of name; or a list of paths, a list of COCO result
     records, or a dict of arrays. With masks=False, masks are passed by where there are boxes.
-    With per_class, only the best so many rows of each class are kept, while reading, so that
+    With dets_per_class, only the best so many rows of each class are kept, while reading, so that
     files may be far larger than memory: by falling score, earlier rows first among equals; they
     stay in their order.
     """
-    detections, _ = read_counted(source, masks=masks, per_class=per_class, update=update)
+    with track(progress, "reading results") as update:
+        detections, _ = read_counted(
+            source, masks=masks, dets_per_class=dets_per_class, update=update
+        )
     return detections
 
 
@@ -80,11 +83,11 @@ def read_counted(
     source: str | os.PathLike[str] | Mapping[str, Any] | list[Any] | tuple[Any, ...] | Detections,
     *,
     masks: bool = True,
-    per_class: int | None = None,
+    dets_per_class: int | None = None,
     update: Update | None = None,
 ) -> tuple[Detections, int]:
-    """The detections, and how many there were before `per_class` left the best."""
-    caps = [] if per_class is None else [Cap(by_image=False, limit=per_class)]
+    """The detections, and how many there were before `dets_per_class` left the best."""
+    caps = [] if dets_per_class is None else [Cap(by_image=False, limit=dets_per_class)]
     files = named_files(source)
     if files is not None:
         collector, reports = _collect(files.paths, lambda: new_collector(caps), masks, update)
@@ -101,7 +104,7 @@ def read_counted(
             f"detections are a {type(source).__name__}, expected a path, a list of paths or "
             "records, or a dict of arrays"
         )
-    if per_class is None:
+    if dets_per_class is None:
         return table, len(table)
     collector = new_collector(caps)
     report = add_table(table, collector)
@@ -117,11 +120,12 @@ def read_results(
     caps: Sequence[Cap] = (),
     *,
     masks: bool = True,
-    update: Update | None = None,
+    progress: Progress | None = None,
 ) -> Results:
     """Reads what evaluating against `gt` needs of files: of all rows image, class and score, of
     those in cells that count also boxes and masks; of both, only what the caps can keep."""
-    collector, reports = _collect(files.paths, lambda: new_collector(caps, gt), masks, update)
+    with track(progress, "reading results") as update:
+        collector, reports = _collect(files.paths, lambda: new_collector(caps, gt), masks, update)
     return collected_results(collector, files.name, reports, gt, masks=masks)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 from io import FileIO
@@ -28,7 +29,9 @@ def lock_folder(folder: Path, name: str, refusal: str) -> FileIO:
             raise InputError(refusal) from None
         except FileNotFoundError:
             pass
-        except OSError:
+        except OSError as error:
+            if error.errno in (errno.ENOLCK, errno.ENOTSUP):
+                return file  # a file system without locks
             file.close()
             raise
         file.close()

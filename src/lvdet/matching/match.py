@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from types import MappingProxyType
 
 import numpy as np
@@ -10,15 +9,13 @@ from numpy.typing import NDArray
 
 from lvdet import _native
 from lvdet.errors import InputError
+from lvdet.matching.match_options import DEFAULT, MatchOptions
 from lvdet.tables.detections import Detections
 from lvdet.tables.ground_truth import GroundTruth, ImageLists
 from lvdet.tables.matches import Matches
 from lvdet.tables.problems import category_rows, image_rows, pair_problems
 from lvdet.tables.values import require
 from lvdet.threads import thread_count
-
-#: 0.50:0.05:0.95, as the reference tools make them.
-IOU_THRESHOLDS = np.linspace(0.5, 0.95, int(np.round((0.95 - 0.5) / 0.05)) + 1, endpoint=True)
 
 #: Area ranges in square pixels, both ends inclusive.
 AREAS = MappingProxyType(
@@ -30,16 +27,12 @@ AREAS = MappingProxyType(
     }
 )
 
-IOU_KINDS = ("bbox", "segm", "boundary")
-
 
 def match(
     gt: GroundTruth,
     detections: Detections,
+    options: MatchOptions = DEFAULT,
     *,
-    iou: str = "bbox",
-    thresholds: Sequence[float] | None = None,
-    exact_lvis: bool = False,
     partners: bool = False,
 ) -> Matches:
     """Matches every detection that counts with the ground truth of its image and class.
@@ -56,8 +49,11 @@ def match(
     partners asks for the annotation each detection is matched with; among those that are left
     where exact_lvis leaves some out.
     """
+    require_tables(gt, detections)
+    options = options.resolved(masks=detections.masks is not None and gt.masks is not None)
+    iou, exact_lvis, levels = options.iou, options.exact_lvis, options.levels
+    assert iou is not None
     _check(gt, detections, iou)
-    levels = _thresholds(thresholds)
     if exact_lvis and gt.federated:
         gt = without_empty(gt)
     area_from_box = detections.boxes_given if exact_lvis else iou == "bbox"
@@ -138,9 +134,6 @@ def require_tables(gt: object, detections: object) -> None:
 
 
 def _check(gt: GroundTruth, detections: Detections, iou: str) -> None:
-    require_tables(gt, detections)
-    if iou not in IOU_KINDS:
-        raise InputError(f"iou is {iou!r}, expected one of {', '.join(IOU_KINDS)}")
     require(pair_problems(gt, detections))
     if iou == "bbox":
         return
@@ -154,16 +147,6 @@ def _check(gt: GroundTruth, detections: Detections, iou: str) -> None:
         missing = np.flatnonzero(table.masks.kind == 0)
         if len(missing):
             raise InputError(f"{table.source}, row {missing[0]:,}: there is no mask")
-
-
-def _thresholds(thresholds: Sequence[float] | None) -> NDArray[np.float64]:
-    try:
-        levels = IOU_THRESHOLDS if thresholds is None else np.asarray(thresholds, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"IoU thresholds {thresholds!r}, expected a list of numbers") from None
-    if levels.ndim != 1 or not len(levels) or not ((levels > 0) & (levels <= 1)).all():
-        raise InputError(f"IoU thresholds {levels.tolist()}, expected a list of numbers in (0, 1]")
-    return levels
 
 
 def _columns(

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from lvdet.calibration.calibration_table import Calibrated
 from lvdet.calibration.calibrator import Calibrator
 from lvdet.calibration.fitting import Recipe
 from lvdet.calibration.labelled_scores import IOU_THRESHOLD, Samples, require_chances
 from lvdet.calibration.maps import Floats
-from lvdet.calibration.method_table import Calibrated
 from lvdet.calibration.reliability import ReliabilityCurve, reliability_curve
 from lvdet.calibration.trials import CrossFitted, Judge, Trained, Trial, fitted_scores
 from lvdet.errors import InputError
@@ -45,13 +45,13 @@ class CalibrationSource:
     def iou_threshold(self) -> float:
         """The IoU at which a detection is right: that which scores are to be chances of."""
         if self.calibrator is not None:
-            return self.calibrator.record.origin.iou_threshold
+            return self.calibrator.record_.origin.iou_threshold
         return IOU_THRESHOLD
 
     def title(self) -> str:
         """How scores were calibrated, in words."""
         if self.calibrator is not None:
-            record = self.calibrator.record
+            record = self.calibrator.record_
             return f"{record.recipe.method}, fitted before on {record.origin.detections}"
         if self.training is not None:
             return f"{self.method}, fitted on {self.training.source}"
@@ -144,7 +144,7 @@ def _scores(
 ) -> Floats:
     if source.calibrator is None:
         return trial.scores(Recipe.of(source.method), ranking, update)
-    record = source.calibrator.record
+    record = source.calibrator.record_
     return fitted_scores(record.fitted, record.categories, ranking)
 
 

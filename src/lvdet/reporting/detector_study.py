@@ -38,7 +38,7 @@ RERANKED = "re-ranked"
 BY_CLASS = BudgetTable(
     "by-class",
     "AP by detections a class, without a limit an image",
-    tuple(Limits(per_class=one) for one in (*_PER_CLASS, None)),
+    tuple(Limits(dets_per_class=one) for one in (*_PER_CLASS, None)),
 )
 
 
@@ -116,7 +116,7 @@ def study(
 def _class_cap(pair: Pair, scores: Scores) -> int:
     """The limit a class to re-rank by: AP-Fixed's, or where no class has more detections, the one
     that raises AP-Old most."""
-    largest = largest_class(pair.gt, pair.results, exact_lvis=False)
+    largest = largest_class(pair)
     if largest > FIXED_PER_CLASS or not pair.gt.federated:
         return FIXED_PER_CLASS
     every = np.arange(len(pair.gt.categories))

@@ -23,9 +23,11 @@ from lvdet.evaluation.pair import Annotations, Pair, ResultSource, load_pair
 from lvdet.files.progress import Progress
 from lvdet.files.writing import write_text
 from lvdet.limits.needs import everything
+from lvdet.matching.match_options import MatchOptions
 from lvdet.reporting.calibration_study import CalibrationSource
 from lvdet.reporting.detection_pictures import PictureFolder
 from lvdet.reporting.detector_study import Study, study
+from lvdet.tables.ground_truth import GroundTruth
 from lvdet.tables.problems import category_rows
 
 #: Sets drawn for intervals: a fifth of what `compare` draws, for a page that is soon there.
@@ -91,14 +93,14 @@ class Report:
         return write_paper_files(self, Path(folder), progress)
 
 
-def build_report(
+def report(
     gt: Annotations,
     detections: Sequence[ResultSource],
     *,
     names: Sequence[str] | None = None,
     iou: str | None = None,
     calibrators: Sequence[Calibrator] = (),
-    train: tuple[Annotations, Sequence[ResultSource]] | None = None,
+    train: Sequence[tuple[Annotations, ResultSource]] = (),
     method: str = HIERARCHICAL,
     images: str | os.PathLike[str] | None = None,
     image_ids: Sequence[int] = (),
@@ -110,8 +112,8 @@ def build_report(
 
     names: what to call the detectors; by default by their files
     calibrators: fitted ones, one a detector, for scores after calibration; else `method` is
-        fitted to `train` (annotations of other images and results there, one a detector), or by
-        cross-validation over these images
+        fitted to `train` (annotations and results on the training images, one pair per
+        detector), or by cross-validation over these images
     images: a folder of images, to show detections on some of them; image_ids: on which ones
     resamples, seed: of the bootstrap, where there are several detectors
     """
@@ -128,7 +130,7 @@ def build_report(
             pairs[0].gt if pairs else gt,
             one,
             None if folder is not None else everything,
-            iou=pairs[0].iou if pairs else iou,
+            MatchOptions(pairs[0].iou if pairs else iou),
             progress=progress,
         )
         pairs.append(pair)
@@ -155,7 +157,7 @@ def _sources(
     pairs: Sequence[Pair],
     method: str,
     calibrators: Sequence[Calibrator],
-    train: tuple[Annotations, Sequence[ResultSource]] | None,
+    train: Sequence[tuple[Annotations, ResultSource]],
     progress: Progress | None,
 ) -> list[CalibrationSource]:
     """Where the calibrated scores of each pair come from; raises where they cannot."""
@@ -165,13 +167,15 @@ def _sources(
             known = category_rows(pair.gt, ranking) >= 0
             calibrator.class_rows(ranking.category_ids[known], ranking.source)
         return [CalibrationSource(method, calibrator=one) for one in calibrators]
-    if train is None:
+    if not train:
         return [CalibrationSource(method) for _ in pairs]
-    truth, found = train
     sources = []
-    for pair, detections in zip(pairs, found, strict=True):
+    read: dict[object, GroundTruth] = {}
+    for pair, (truth, detections) in zip(pairs, train, strict=True):
+        key = id(truth) if isinstance(truth, GroundTruth) else os.fspath(truth)
+        truth = read.get(key, truth)  # a file that several detectors were trained on is read once
         learned, training = load_samples(truth, detections, iou=pair.iou, progress=progress)
-        truth = learned.gt  # read once
+        read[key] = learned.gt
         require_same_classes(training, pair.gt.categories)
         require_right(training, IOU_THRESHOLD)
         sources.append(CalibrationSource(method, training=training))
@@ -180,17 +184,17 @@ def _sources(
 
 def _require_one_each(
     calibrators: Sequence[Calibrator],
-    train: tuple[Annotations, Sequence[ResultSource]] | None,
+    train: Sequence[tuple[Annotations, ResultSource]],
     detectors: int,
 ) -> None:
     """Refuses calibration that is not given for every detector: each has scores of its own."""
-    if calibrators and train is not None:
-        raise InputError("both calibrators and a training set: which of them is it to be?")
+    if calibrators and train:
+        raise InputError("pass either `calibrators` or `train`, not both")
     if calibrators and len(calibrators) != detectors:
         raise InputError(
             f"{len(calibrators)} calibrators for {detectors} results, expected one each"
         )
-    if train is not None and len(train[1]) != detectors:
+    if train and len(train) != detectors:
         raise InputError(
-            f"{len(train[1])} results on training images for {detectors} results, expected one each"
+            f"{len(train)} training sets for {detectors} results files, expected one each"
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from lvdet.calibration.method_table import Calibrated
+from lvdet.calibration.calibration_table import Calibrated
 from lvdet.evaluation.scores import NAMES
 from lvdet.rendering.table_text import Cell, Layout, percent, signed
 from lvdet.reporting.detector_study import Study

@@ -13,6 +13,7 @@ from lvdet.evaluation.truncation import Cuts
 from lvdet.files.progress import Progress
 from lvdet.limits.budgets import PerClass, PerImage
 from lvdet.limits.needs import Need
+from lvdet.matching.match_options import MatchOptions
 from lvdet.studies.audit_result import Audit, ShortClass
 from lvdet.studies.class_caps import largest_class, search_caps
 from lvdet.tables.categories import Categories
@@ -38,16 +39,18 @@ def audit(
         every = np.arange(len(gt.categories))
         return [Need(old_budget(gt.federated), every), Need(PerClass(FIXED_PER_CLASS), every)]
 
-    pair = load_pair(gt, detections, needs, iou=iou, exact_lvis=exact_lvis, progress=progress)
+    pair = load_pair(
+        gt, detections, needs, MatchOptions(iou, exact_lvis=exact_lvis), progress=progress
+    )
     truth, results = pair.gt, pair.results
-    scores = Scores(pair, exact_lvis=exact_lvis)
+    scores = Scores(pair)
     every = np.arange(len(truth.categories))
     old, fixed = old_budget(truth.federated), PerClass(FIXED_PER_CLASS)
     reranked = search = None
     if isinstance(old, PerImage):
         reranked = scores.average([fixed, old], every)
         # Of larger classes no more is kept than that, where files are read.
-        most = min(largest_class(truth, results, exact_lvis), FIXED_PER_CLASS)
+        most = min(largest_class(pair), FIXED_PER_CLASS)
         search = search_caps(scores, every, old.limit, most)
     cuts = Cuts.of(truth, results)
     return Audit(
@@ -59,8 +62,8 @@ def audit(
         pool=scores.pooled([fixed], every),
         reranked=reranked,
         search=search,
-        inputs=pair.facts(classes=len(every), exact_lvis=exact_lvis),
-        warnings=reading_warnings(truth, results, exact_lvis=exact_lvis),
+        inputs=pair.facts(),
+        warnings=reading_warnings(pair),
     )
 
 

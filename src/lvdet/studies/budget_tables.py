@@ -27,16 +27,16 @@ class Limits:
     """What is looked at: so many detections an image, so many a class (None for all), the one
     before the other where there are both, of some classes."""
 
-    per_image: int | None = None
-    per_class: int | None = None
+    dets_per_image: int | None = None
+    dets_per_class: int | None = None
     order: str = CLASS_FIRST
     classes: Classes = None
 
     @property
     def budgets(self) -> tuple[Budget, ...]:
         """The budgets in the order in which they are applied."""
-        image: list[Budget] = [] if self.per_image is None else [PerImage(self.per_image)]
-        group: list[Budget] = [] if self.per_class is None else [PerClass(self.per_class)]
+        image: list[Budget] = [] if self.dets_per_image is None else [PerImage(self.dets_per_image)]
+        group: list[Budget] = [] if self.dets_per_class is None else [PerClass(self.dets_per_class)]
         return tuple(group + image if self.order == CLASS_FIRST else image + group)
 
 
@@ -80,7 +80,7 @@ PAPER = {
         BudgetTable(
             "class-limit",
             "AP by detections a class, without a limit an image",
-            tuple(Limits(per_class=limit) for limit in (1_000, 5_000, 10_000, 30_000, 50_000)),
+            tuple(Limits(dets_per_class=limit) for limit in (1_000, 5_000, 10_000, 30_000, 50_000)),
         ),
         BudgetTable(
             "pool-limit",
@@ -116,8 +116,8 @@ def paper_tables(names: str | Iterable[str], *, frequencies: bool) -> list[Budge
 
 
 def grid(
-    per_image: LimitList = None,
-    per_class: LimitList = None,
+    dets_per_image: LimitList = None,
+    dets_per_class: LimitList = None,
     order: str | Sequence[str] = CLASS_FIRST,
     subsets: SubsetList = None,
     rerank: int | None = None,
@@ -127,13 +127,13 @@ def grid(
     The order matters where both limits are there. `rerank` adds, after the rows of a limit an
     image, that limit behind a class limit of `rerank`.
     """
-    if rerank is not None and per_image is None:
-        per_image = 300
+    if rerank is not None and dets_per_image is None:
+        dets_per_image = 300
     orders = named_orders(order)
     rows: list[Limits] = []
     for classes in _subsets(subsets):
-        for image in _limits(per_image, "per_image"):
-            for group in _limits(per_class, "per_class"):
+        for image in _limits(dets_per_image, "dets_per_image"):
+            for group in _limits(dets_per_class, "dets_per_class"):
                 both = image is not None and group is not None
                 rows += [
                     Limits(image, group, item, classes)

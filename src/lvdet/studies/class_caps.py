@@ -8,11 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lvdet.evaluation.class_subsets import counted_classes
+from lvdet.evaluation.pair import Pair
 from lvdet.evaluation.scores import Scores
 from lvdet.limits.budgets import PerClass, PerImage
-from lvdet.tables.ground_truth import GroundTruth
-from lvdet.tables.results import Results
 
 #: The search stops where caps differ by less than this share, or after so many rounds.
 _CLOSE = 0.01
@@ -35,11 +33,12 @@ class ClassCap:
     after: dict[str, float]
 
 
-def largest_class(gt: GroundTruth, results: Results, exact_lvis: bool) -> int:
+def largest_class(pair: Pair) -> int:
     """How many detections the class with most of them has, of those that budgets count."""
-    every = np.arange(len(gt.categories))
-    members = counted_classes(gt, results.ranking, every, exact_lvis)
-    counts = results.per_class if members is None else results.per_class[members]
+    members = pair.counted_classes(pair.every_class)
+    counts = pair.results.per_class
+    if members is not None:
+        counts = counts[members]
     return int(counts.max(initial=0))
 
 

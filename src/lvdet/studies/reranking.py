@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lvdet.errors import InputError
-from lvdet.evaluation.class_subsets import counted_classes
 from lvdet.evaluation.input_warnings import coco_limit_warning, named_cut_warnings, reading_warnings
 from lvdet.evaluation.pair import Annotations, DetectionSource, Pair, load_pair
 from lvdet.evaluation.protocols import FIXED_PER_CLASS, LVIS_PER_IMAGE, old_budget
@@ -25,6 +24,7 @@ from lvdet.evaluation.truncation import Cuts
 from lvdet.files.progress import Progress
 from lvdet.limits.budgets import Budget, PerClass, PerImage, describe
 from lvdet.limits.needs import everything
+from lvdet.matching.match_options import MatchOptions
 from lvdet.rendering.table_text import Layout, compared, text
 from lvdet.studies.account import Account, outcomes
 from lvdet.studies.class_caps import ClassCap, largest_class, search_caps
@@ -119,13 +119,12 @@ def rerank(
         detections,
         dets_per_image=dets_per_image,
         whole=True,
-        iou=iou,
-        exact_lvis=exact_lvis,
+        options=MatchOptions(iou, exact_lvis=exact_lvis),
         progress=progress,
     )
     table = pair.results.detections
     every = np.arange(len(pair.gt.categories))
-    largest = largest_class(pair.gt, pair.results, exact_lvis)
+    largest = largest_class(pair)
     if isinstance(dets_per_class, str):
         search = search_caps(scores, every, dets_per_image, largest)
         cap = search.best
@@ -134,7 +133,7 @@ def rerank(
     limits: list[Budget] = [PerImage(dets_per_image)]
     reranked: list[Budget] = [PerClass(cap), *limits]
     fixed = PerClass(FIXED_PER_CLASS)
-    first, second = (_mask(scores, pair, budgets, exact_lvis) for budgets in (limits, reranked))
+    first, second = (_mask(scores, pair, budgets) for budgets in (limits, reranked))
     return Reranking(
         detections=table if second.all() else table[second],
         dets_per_class=cap,
@@ -145,8 +144,8 @@ def rerank(
             "fixed": scores.average([*reranked, fixed], every),
         },
         search=search,
-        inputs=pair.facts(classes=len(every), exact_lvis=exact_lvis),
-        warnings=_warnings(pair, reranked, largest if search is None else None, exact_lvis),
+        inputs=pair.facts(),
+        warnings=_warnings(pair, reranked, largest if search is None else None),
         _account=Account(
             pair.gt,
             table,
@@ -177,11 +176,10 @@ def search_class_cap(
         detections,
         dets_per_image=dets_per_image,
         whole=False,
-        iou=iou,
-        exact_lvis=exact_lvis,
+        options=MatchOptions(iou, exact_lvis=exact_lvis),
         progress=progress,
     )
-    most = largest_class(pair.gt, pair.results, exact_lvis)
+    most = largest_class(pair)
     return search_caps(scores, np.arange(len(pair.gt.categories)), dets_per_image, most)
 
 
@@ -191,8 +189,7 @@ def _load(
     *,
     dets_per_image: int,
     whole: bool,
-    iou: str | None,
-    exact_lvis: bool,
+    options: MatchOptions,
     progress: Progress | None,
 ) -> tuple[Pair, Scores]:
     """All detections and what they score; with `whole`, their table, to be written again."""
@@ -201,16 +198,13 @@ def _load(
         gt,
         detections,
         None if whole else everything,
-        iou=iou,
-        exact_lvis=exact_lvis,
+        options,
         progress=progress,
     )
-    return pair, Scores(pair, exact_lvis=exact_lvis)
+    return pair, Scores(pair)
 
 
-def _warnings(
-    pair: Pair, reranked: Sequence[Budget], largest: int | None, exact_lvis: bool
-) -> list[str]:
+def _warnings(pair: Pair, reranked: Sequence[Budget], largest: int | None) -> list[str]:
     """What a reader of the numbers should know; `largest` is the size of the largest class where
     the class cap was given."""
     gt, results = pair.gt, pair.results
@@ -223,7 +217,7 @@ def _warnings(
         "AP-Fixed": [PerClass(FIXED_PER_CLASS)],
     }
     found = named_cut_warnings(results.source, Cuts.of(gt, results), numbers, every)
-    found += reading_warnings(gt, results, exact_lvis=exact_lvis)
+    found += reading_warnings(pair)
     if not gt.federated:
         shown = f"re-ranking cannot raise that. What is shown is AP with {limit} over all classes."
         found.append(coco_limit_warning(gt, old_budget(gt.federated), shown))
@@ -235,11 +229,8 @@ def _warnings(
     return found
 
 
-def _mask(
-    scores: Scores, pair: Pair, budgets: Sequence[Budget], exact_lvis: bool
-) -> NDArray[np.bool_]:
+def _mask(scores: Scores, pair: Pair, budgets: Sequence[Budget]) -> NDArray[np.bool_]:
     """[N] what the budgets leave."""
-    every = np.arange(len(pair.gt.categories))
-    members = counted_classes(pair.gt, pair.results.ranking, every, exact_lvis)
+    members = pair.counted_classes(pair.every_class)
     mask = scores.ranks.mask(budgets, classes=members)
     return np.ones(len(pair.results.ranking), dtype=bool) if mask is None else mask

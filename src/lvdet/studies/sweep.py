@@ -23,6 +23,7 @@ from lvdet.evaluation.truncation import Cuts
 from lvdet.files.progress import Progress
 from lvdet.limits.budgets import Budget
 from lvdet.limits.needs import Need
+from lvdet.matching.match_options import MatchOptions
 from lvdet.studies.budget_tables import (
     CLASS_FIRST,
     BudgetTable,
@@ -43,8 +44,8 @@ def sweep(
     gt: Annotations,
     detections: ResultSource,
     *,
-    per_image: LimitList = None,
-    per_class: LimitList = None,
+    dets_per_image: LimitList = None,
+    dets_per_class: LimitList = None,
     order: str | Sequence[str] = CLASS_FIRST,
     subsets: SubsetList = None,
     rerank: int | None = None,
@@ -56,8 +57,8 @@ def sweep(
     """AP and AP-Pool under every combination of limits, from one match.
 
     gt, detections: tables, or paths of files, as for `evaluate`.
-    per_image, per_class: limits over all classes of an image and over all images of a class;
-        None in a list is no limit.
+    dets_per_image, dets_per_class: limits over all classes of an image and over all images of a
+        class; None in a list is no limit.
     order: "class-first" or "image-first", which limit comes first where a row has both, or "both"
         for a row of each.
     subsets: restrict the detector to these classes before any limit counts, and take AP over
@@ -67,11 +68,11 @@ def sweep(
     paper: tables of the paper by name: "ranking", "image-limit", "subsets", "class-limit",
         "pool-limit", or "all" of those that the annotations allow. This is the default where no
         limit and no subset is asked for.
-    iou, exact_lvis, watch: as for `evaluate`.
+    iou, exact_lvis, progress: as for `evaluate`.
     """
-    asked = any(item is not None for item in (per_image, per_class, subsets, rerank))
+    asked = any(item is not None for item in (dets_per_image, dets_per_class, subsets, rerank))
     named_orders(order)  # refused even where no row has both limits
-    own = grid(per_image, per_class, order, subsets, rerank) if asked else None
+    own = grid(dets_per_image, dets_per_class, order, subsets, rerank) if asked else None
     if own is None and paper is None:
         paper = "all"
 
@@ -83,11 +84,13 @@ def sweep(
     def needs(gt: GroundTruth) -> list[Need]:
         return _needs(gt, choose(gt))
 
-    pair = load_pair(gt, detections, needs, iou=iou, exact_lvis=exact_lvis, progress=progress)
+    pair = load_pair(
+        gt, detections, needs, MatchOptions(iou, exact_lvis=exact_lvis), progress=progress
+    )
     tables = choose(pair.gt)
     if not tables:
         raise InputError("no table was asked for")
-    return sweep_pair(pair, tables, exact_lvis=exact_lvis)
+    return sweep_pair(pair, tables)
 
 
 def sweep_pair(
@@ -95,14 +98,13 @@ def sweep_pair(
     tables: Sequence[BudgetTable],
     *,
     scores: Scores | None = None,
-    exact_lvis: bool = False,
 ) -> Sweep:
     """Tables of a pair that was read for them; `scores` are its own, where they are there."""
     truth, results = pair.gt, pair.results
     selected = _selected(truth, tables)
-    warnings = reading_warnings(truth, results, exact_lvis=exact_lvis)
+    warnings = reading_warnings(pair)
     if scores is None:
-        scores = Scores(pair, exact_lvis=exact_lvis)
+        scores = Scores(pair)
     cuts = Cuts.of(truth, results)
     rows = [row for table in tables for row in _rows(table, truth, scores, selected, cuts)]
     if not truth.federated and any(row.dets_per_image is not None for row in rows):
@@ -111,7 +113,7 @@ def sweep_pair(
     return Sweep(
         rows=rows,
         tables={table.name: table for table in tables},
-        inputs=pair.facts(classes=len(truth.categories), exact_lvis=exact_lvis),
+        inputs=pair.facts(),
         warnings=[*_cut_warnings(results.source, cuts, tables, selected), *warnings],
     )
 
@@ -181,13 +183,13 @@ def _rows(
     found: list[SweepRow] = []
     for limits in table.rows:
         rows = selected[limits.classes]
-        both = None not in (limits.per_image, limits.per_class)
+        both = None not in (limits.dets_per_image, limits.dets_per_class)
         instances = scores.instances(rows)
         found.append(
             SweepRow(
                 table=table.name,
-                dets_per_image=limits.per_image,
-                dets_per_class=limits.per_class,
+                dets_per_image=limits.dets_per_image,
+                dets_per_class=limits.dets_per_class,
                 order=limits.order if both else None,
                 classes=_label(gt.categories, limits.classes),
                 class_count=len(rows),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lvdet.calibration.calibration_table import Block, CalibrationTable
 from lvdet.calibration.fitting import HIERARCHICAL, Recipe
 from lvdet.calibration.folds import require_folds
 from lvdet.calibration.labelled_scores import (
@@ -13,7 +14,6 @@ from lvdet.calibration.labelled_scores import (
     require_iou_threshold,
     require_same_classes,
 )
-from lvdet.calibration.method_table import Block, CalibrationTable
 from lvdet.calibration.methods import PAPER
 from lvdet.calibration.trials import CrossFitted, Judge, Trained, Trial
 from lvdet.errors import InputError
@@ -29,7 +29,7 @@ SHOWN = (*PAPER, HIERARCHICAL)
 FOLDS = 5
 
 
-def compare_calibration(
+def calibrate(
     gt: Annotations,
     detections: ResultSource,
     *,
@@ -65,13 +65,8 @@ def compare_calibration(
     if folds is not None:
         require_folds(folds, len(pair.gt.images))
     judge = Judge(pair, iou_threshold)
-    warnings = input_warnings(
-        pair.gt,
-        pair.results,
-        exact_lvis=False,
-        budgets={"fixed": [PerClass(dets_per_class)], "pool": [PerClass(dets_per_class)]},
-        classes=judge.every,
-    )
+    budget = [PerClass(dets_per_class)]
+    warnings = input_warnings(pair, {"fixed": budget, "pool": budget}, judge.every)
     sources: list[tuple[str, str, Trial]] = []
     if train is not None:
         trained, learned = load_samples(
@@ -82,7 +77,7 @@ def compare_calibration(
             progress=progress,
         )
         require_same_classes(learned, pair.gt.categories)
-        warnings += reading_warnings(trained.gt, trained.results, exact_lvis=False)
+        warnings += reading_warnings(trained)
         title = f"fitted on {trained.gt.source} and {learned.source}"
         sources.append(("train", title, Trained(judge, learned)))
     if folds is not None:
@@ -104,7 +99,7 @@ def compare_calibration(
         judge.uncalibrated,
         blocks,
         str(PerClass(dets_per_class)),
-        pair.facts(classes=len(judge.every), exact_lvis=False),
+        pair.facts(),
         warnings,
     )
 

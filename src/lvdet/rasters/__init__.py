@@ -1,1 +1,0 @@
-"""Masks as pixels, runs and polygons, in NumPy alone."""
