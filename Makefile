@@ -2,6 +2,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Half of the tests each, in their order, and who is done takes from the other: what tests share is
+# made about once.
+PYTEST_ARGS ?= -n 2 --dist worksteal
 
 .PHONY: demo test test-long bench bench-calibration bench-compare bench-report bench-training lint format stub clean
 
@@ -10,11 +13,11 @@ demo: $(VENV)/.installed
 
 test: $(VENV)/.tested-with
 	sh tests/install_chromium.sh
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 test-long: $(VENV)/.tested-with
 	sh tests/install_chromium.sh
-	$(BIN)/python -m pytest -n 2 -m long
+	$(BIN)/python -m pytest $(PYTEST_ARGS) -m "long or hypothesis" --hypothesis-profile long
 
 bench: $(VENV)/.installed benchmarks/.venv/.installed
 	$(BIN)/python benchmarks/run.py $(BENCH_ARGS)

@@ -11,9 +11,14 @@ from hypothesis import HealthCheck, settings
 import lvdet
 
 # Examples are drawn from a fixed seed: a failure seen once is seen again.
-settings.register_profile(
-    "lvdet", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
-)
+for name, examples in (("lvdet", 40), ("long", 400)):
+    settings.register_profile(
+        name,
+        max_examples=examples,
+        deadline=None,
+        derandomize=True,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
 settings.load_profile("lvdet")
 
 # `nohup make test &` starts this process deaf to Ctrl-C, and so all that it starts: the tests of

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import false_discovery_control
 
 import lvdet
 from lvdet.comparison.bootstrap import Resampler, as_it_is, draw
@@ -245,6 +246,22 @@ def test_discoveries() -> None:
     assert discoveries([0.04, NAN, 0.03], 0.05) == [True, False, True]
     assert discoveries([0.5, NAN], 0.05) == [False, False]
     assert discoveries([], 0.05) == []
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_discoveries_are_those_of_scipy(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    found = 0
+    for rate in (0.01, 0.05, 0.2):
+        p_values = rng.random(rng.integers(1, 60)) ** rng.integers(1, 6)
+        p_values[rng.random(len(p_values)) < 0.2] = rng.choice([0.0, 1.0, p_values[0], NAN])
+        known = ~np.isnan(p_values)
+        expected = np.zeros(len(p_values), dtype=bool)
+        if known.any():
+            expected[known] = false_discovery_control(p_values[known], method="bh") <= rate
+        assert discoveries(p_values.tolist(), rate) == expected.tolist()
+        found += expected.sum()
+    assert found
 
 
 # Names

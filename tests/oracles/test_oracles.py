@@ -226,16 +226,19 @@ def assert_counts(counts: Counter[str], least: dict[str, int]) -> None:
     assert not rare, f"too few of {len(SEEDS)} seeds: {rare}"
 
 
+@pytest.mark.long
 def test_lvis_boxes_hold_every_oddity() -> None:
     counts = count_traits(lvis_case, False, file_traits, lvis_traits, box_traits)
     assert_counts(counts, FILE_TRAITS | LVIS_TRAITS | BOX_TRAITS)
 
 
+@pytest.mark.long
 def test_coco_boxes_hold_every_oddity() -> None:
     counts = count_traits(coco_case, False, file_traits, box_traits)
     assert_counts(counts, FILE_TRAITS | BOX_TRAITS)
 
 
+@pytest.mark.long
 def test_masks_hold_every_oddity() -> None:
     kinds = file_traits, mask_traits
     without_limits = {key: FILE_TRAITS[key] for key in FILE_TRAITS if "area" not in key}
@@ -244,6 +247,7 @@ def test_masks_hold_every_oddity() -> None:
     assert_counts(count_traits(coco_case, True, *kinds), without_limits | MASK_TRAITS)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", [lvis_case, coco_case])
 @pytest.mark.parametrize("masks", [False, True])
 def test_quirks_can_be_left_out(case: Case, masks: bool) -> None:
@@ -267,6 +271,7 @@ def test_polygons_are_accepted_and_some_are_empty() -> None:
 # --- the references against each other ---
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("masks", "iou"), [(False, "bbox"), (True, "bbox"), (True, "segm")], ids=str
 )
@@ -286,6 +291,7 @@ def test_slow_equals_lvis(masks: bool, iou: str, quirks: bool) -> None:
             assert_same(corrected, expected, keys)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("limit", [1, 3, 8])
 def test_a_cut_per_image_is_the_cap_of_lvis(limit: int) -> None:
     for seed in range(30):
@@ -297,6 +303,7 @@ def test_a_cut_per_image_is_the_cap_of_lvis(limit: int) -> None:
         assert_same(evaluate_slow(annotations, results, "bbox", keep), expected)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("masks", "iou"), [(False, "bbox"), (True, "bbox"), (True, "segm")], ids=str
 )
@@ -313,6 +320,7 @@ def test_slow_equals_pycocotools(masks: bool, iou: str) -> None:
         assert_same(actual, expected, ["AP", "AP50", "AP75", "AR", *areas])
 
 
+@pytest.mark.long
 def test_slow_equals_faster_coco_eval_on_boundaries() -> None:
     for seed in range(30):
         annotations, results = coco_case(seed, masks=True)
@@ -333,6 +341,7 @@ def only_class(annotations: Json, results: list[Json], class_id: int) -> tuple[J
     return content, [row for row in results if row["category_id"] == class_id]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("masks", [False, True])
 def test_the_pool_of_one_class_is_its_average_precision(masks: bool) -> None:
     iou = "segm" if masks else "bbox"
@@ -345,6 +354,7 @@ def test_the_pool_of_one_class_is_its_average_precision(masks: bool) -> None:
             assert_close(pooled["AP"], value)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("limit", [1, 2, 5])
 def test_the_pool_cuts_each_class_first(limit: int) -> None:
     for seed in range(30):
@@ -353,6 +363,7 @@ def test_the_pool_cuts_each_class_first(limit: int) -> None:
         assert evaluate_pool(annotations, results, "bbox", per_class=limit) == expected
 
 
+@pytest.mark.long
 def test_the_mean_of_classes_is_the_average_precision() -> None:
     for seed in range(30):
         annotations, results = lvis_case(seed, False)
