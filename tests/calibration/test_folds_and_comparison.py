@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -130,6 +130,22 @@ def best_of_each_class(dt: lvdet.Detections, limit: int) -> lvdet.Detections:
     return dt[np.array(sorted(kept))]
 
 
+def by_others(method: str, tables: Tables, folds: int) -> Iterator[tuple[Tables, Tables]]:
+    """Each part as it is, and with scores of a fit to the other parts."""
+    part = divided(len(tables[0].images), folds)
+    for number in range(folds):
+        gt, dt = of_images(tables, part == number)
+        calibrator = lvdet.Calibrator(method).fit(*of_images(tables, part != number))
+        yield (gt, dt), (gt, calibrator.transform(dt))
+
+
+def fold_means(method: str, tables: Tables, folds: int) -> dict[str, dict[str, float]]:
+    """AP-Pool and AP-Fixed over the parts."""
+    found = [lvdet.evaluate(*new) for _, new in by_others(method, tables, folds)]
+    parts = {name: [one[name].metrics for one in found] for name in ("pool", "fixed")}
+    return {name: mean_over_parts(values) for name, values in parts.items()}
+
+
 def mean_over_parts(values: list[Mapping[str, float]]) -> dict[str, float]:
     means = {}
     for name in NAMES:
@@ -226,17 +242,9 @@ def test_errors_are_those_of_calibrated_results(
 def test_folds_are_evaluations_of_each_part_by_a_fit_to_the_others(
     method: str, compared: CalibrationTable, tables: Tables
 ) -> None:
-    part = divided(len(tables[0].images), FOLDS)
-    pool, fixed = [], []
-    for number in range(FOLDS):
-        gt, dt = of_images(tables, part == number)
-        calibrator = lvdet.Calibrator(method).fit(*of_images(tables, part != number))
-        evaluation = lvdet.evaluate(gt, calibrator.transform(dt))
-        pool.append(evaluation["pool"].metrics)
-        fixed.append(evaluation["fixed"].metrics)
-    row = block_rows(compared, "folds")[method]
-    assert_equal(row.pool, mean_over_parts(pool), f"{method}, AP-Pool")
-    assert_equal(row.fixed, mean_over_parts(fixed), f"{method}, AP-Fixed")
+    row, means = block_rows(compared, "folds")[method], fold_means(method, tables, FOLDS)
+    assert_equal(row.pool, means["pool"], f"{method}, AP-Pool")
+    assert_equal(row.fixed, means["fixed"], f"{method}, AP-Fixed")
 
 
 def test_folds_of_one_image_each() -> None:
@@ -246,12 +254,7 @@ def test_folds_of_one_image_each() -> None:
     )
     tables = lvdet.simulate(**asdict(settings))
     table = lvdet.calibrate(*tables, folds=12, methods=["platt"], oracle=False)
-    part = divided(12, 12)
-    parts = []
-    for number in range(12):
-        gt, dt = of_images(tables, part == number)
-        calibrator = lvdet.Calibrator("platt").fit(*of_images(tables, part != number))
-        parts.append(lvdet.evaluate(gt, calibrator.transform(dt))["pool"].metrics)
+    parts = [lvdet.evaluate(*new)["pool"].metrics for _, new in by_others("platt", tables, 12)]
     rare = [one["APr"] for one in parts]
     assert any(math.isnan(value) for value in rare)
     assert 0.0 in rare
@@ -273,13 +276,9 @@ def test_errors_of_folds_are_those_of_all_scores_together(
     compared: CalibrationTable, tables: Tables
 ) -> None:
     """Platt keeps the order in a class of one image, hence labels."""
-    gt, _ = tables
-    part = divided(len(gt.images), FOLDS)
     score, right = [], []
-    for number in range(FOLDS):
-        here, found = of_images(tables, part == number)
-        calibrator = lvdet.Calibrator("platt").fit(*of_images(tables, part != number))
-        samples = lvdet.Calibrator("identity").measure(here, calibrator.transform(found)).samples
+    for _, new in by_others("platt", tables, FOLDS):
+        samples = lvdet.Calibrator("identity").measure(*new).samples
         score.append(samples.score)
         right.append(samples.right)
     expected = calibration_errors(np.concatenate(score), np.concatenate(right))
@@ -300,19 +299,13 @@ def test_masks_and_coco_files(style: str) -> None:
     methods = ["histogram", "platt", "hierarchical"]
     table = lvdet.calibrate(*tables, train=training, folds=2, methods=methods)
     assert table.inputs["iou"] == ("segm" if style == "lvis" else "bbox")
-    part = divided(16, 2)
     for method in methods:
         for block, fitted_on in (("train", training), ("oracle", tables)):
             calibrator = lvdet.Calibrator(method).fit(*fitted_on)
             evaluation = lvdet.evaluate(tables[0], calibrator.transform(tables[1]))
             assert_is(block_rows(table, block)[method], evaluation, f"{style}, {method}, {block}")
-        parts = []
-        for number in range(2):
-            gt, dt = of_images(tables, part == number)
-            calibrator = lvdet.Calibrator(method).fit(*of_images(tables, part != number))
-            parts.append(lvdet.evaluate(gt, calibrator.transform(dt))["pool"].metrics)
         found = block_rows(table, "folds")[method].pool
-        assert_equal(found, mean_over_parts(parts), f"{style}, {method}, folds")
+        assert_equal(found, fold_means(method, tables, 2)["pool"], f"{style}, {method}, folds")
 
 
 @pytest.mark.parametrize("method", SHOWN)
@@ -329,14 +322,8 @@ def test_a_budget_takes_the_best_by_the_detector_s_own_score(
     new = calibrator.transform(best)
     assert_is(block_rows(table, "train")[method], lvdet.evaluate(gt, new), method)
     assert_is(table.uncalibrated, lvdet.evaluate(gt, dt, dets_per_class=limit), "uncalibrated")
-    part = divided(len(gt.images), 2)
-    parts = []
-    for number in range(2):
-        here, found = of_images((gt, best), part == number)
-        others = lvdet.Calibrator(method).fit(*of_images((gt, best), part != number))
-        parts.append(lvdet.evaluate(here, others.transform(found))["pool"].metrics)
-    found_pool = block_rows(table, "folds")[method].pool
-    assert_equal(found_pool, mean_over_parts(parts), f"{method}, folds")
+    found = block_rows(table, "folds")[method].pool
+    assert_equal(found, fold_means(method, (gt, best), 2)["pool"], f"{method}, folds")
 
 
 @pytest.mark.parametrize("options", [{"missing": "keep"}, {"missing": "frequency"}])
@@ -420,12 +407,9 @@ def test_classes_with_another_order(
 def test_classes_with_another_order_in_a_part(
     method: str, compared: CalibrationTable, tables: Tables
 ) -> None:
-    part = divided(len(tables[0].images), FOLDS)
     changed: set[int] = set()
-    for number in range(FOLDS):
-        gt, dt = of_images(tables, part == number)
-        calibrator = lvdet.Calibrator(method).fit(*of_images(tables, part != number))
-        changed |= changed_classes(gt, dt, calibrator.transform(dt))
+    for (gt, dt), (_, new) in by_others(method, tables, FOLDS):
+        changed |= changed_classes(gt, dt, new)
     assert block_rows(compared, "folds")[method].reordered == changed
 
 
