@@ -8,8 +8,6 @@ import json
 import math
 import os
 import pickle
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -29,6 +27,7 @@ from calibration.valid_file import (
     saved,
     without,
 )
+from cli.run_lvdet import python_program
 from lvdet.calibration.fitting import GROUPINGS, METHODS, MISSING
 
 Json = dict[str, Any]
@@ -218,14 +217,9 @@ def test_a_full_disk_leaves_what_was_there(there: bool, tmp_path: Path) -> None:
     out.mkdir()
     if there:
         saved(out / "cal.json", "as it was")
-    done = subprocess.run(
-        [sys.executable, "-c", SAVE_ON_A_FULL_DISK, source, out / "cal.json"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.stderr == ""
-    assert done.stdout.startswith(f"{out / 'cal.json'}: cannot be written: "), done.stdout
+    done = python_program(SAVE_ON_A_FULL_DISK, source, out / "cal.json")
+    assert done.err == ""
+    assert done.out.startswith(f"{out / 'cal.json'}: cannot be written: "), done
     assert [path.name for path in out.iterdir()] == ["cal.json"] * there
     assert not there or (out / "cal.json").read_text() == "as it was"
 

@@ -50,15 +50,18 @@ def lvdet_command(
     *arguments: str | Path, input: bytes = b"", cwd: Path | None = None, **environment: str
 ) -> Done:
     """Runs `lvdet` with nobody looking; keywords are variables of its environment."""
+    return _finished([COMMAND, *arguments], environment, input=input, cwd=cwd)
+
+
+def python_program(code: str, *arguments: str | Path, **environment: str) -> Done:
+    """Runs some lines of Python in a process of their own."""
+    return _finished([sys.executable, "-c", code, *arguments], environment)
+
+
+def _finished(command: list[str | Path], environment: dict[str, str], **options: Any) -> Done:
     variables = {name: value for name, value in os.environ.items() if name != "LVDET_THREADS"}
     done = subprocess.run(
-        [COMMAND, *arguments],
-        input=input,
-        cwd=cwd,
-        env=variables | environment,
-        capture_output=True,
-        check=False,
-        timeout=120,
+        command, env=variables | environment, capture_output=True, timeout=120, **options
     )
     return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 import lvdet
-from cli.run_lvdet import COMMAND, lvdet_call, lvdet_command, lvdet_started
+from cli.run_lvdet import COMMAND, lvdet_call, lvdet_command, lvdet_started, python_program
 from cli.small_set import pair, save
 
 VERBS = [
@@ -68,10 +67,8 @@ def test_version() -> None:
 
 
 def test_as_a_module() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "lvdet", "--version"], capture_output=True, text=True, check=True
-    )
-    assert done.stdout == f"{lvdet.__version__}\n"
+    code = "import runpy; runpy.run_module('lvdet', run_name='__main__')"
+    assert python_program(code, "--version").good().out == f"{lvdet.__version__}\n"
 
 
 @pytest.mark.parametrize(
@@ -142,11 +139,9 @@ main()
 
 def imported(*arguments: str | Path) -> set[str]:
     """The packages that a run of the command line has loaded."""
-    done = subprocess.run(
-        [sys.executable, "-c", IMPORTED, *arguments], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return {name.split(".")[0] for name in done.stderr.splitlines()[-1].split()}
+    done = python_program(IMPORTED, *arguments)
+    assert done.code == 0, done
+    return {name.split(".")[0] for name in done.err.splitlines()[-1].split()}
 
 
 @pytest.mark.parametrize(
@@ -177,20 +172,10 @@ def test_evaluating_json_is_light(tmp_path: Path) -> None:
     assert loaded.isdisjoint(HEAVY)
 
 
-def test_sweeping_json_is_light(tmp_path: Path) -> None:
-    loaded = imported("sweep", *pair(tmp_path), "--output", tmp_path / "tables.tex")
-    assert loaded.isdisjoint(HEAVY)
-
-
-def test_checking_json_is_light(tmp_path: Path) -> None:
-    assert imported("check", *pair(tmp_path)).isdisjoint(HEAVY)
-
-
-def test_importing_the_package_is_light() -> None:
-    code = "import sys, lvdet; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    loaded = {name.split(".")[0] for name in done.stdout.split()}
-    assert loaded.isdisjoint([*HEAVY, "numpy", "typer", "rich"])
+def test_sweeping_and_checking_json_is_light(tmp_path: Path) -> None:
+    files = pair(tmp_path)
+    assert imported("sweep", *files, "--output", tmp_path / "tables.tex").isdisjoint(HEAVY)
+    assert imported("check", *files).isdisjoint(HEAVY)
 
 
 # Output that cannot be written

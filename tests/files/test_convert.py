@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import random
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lvdet
+from cli.run_lvdet import python_program
 from files.record_files import (
     ROWS,
     Json,
@@ -224,15 +224,8 @@ def test_files_larger_than_the_memory_allowed(masks: bool, tmp_path: Path) -> No
 
     def run(source: str, target: str, mode: str) -> str:
         paths = [tmp_path / source, tmp_path / target]
-        done = subprocess.run(
-            [sys.executable, "-c", LIMITED, *paths, str(room), mode],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
-            env=os.environ | FRUGAL,
-        )
-        return (done.stdout + done.stderr).strip()
+        done = python_program(LIMITED, *paths, str(room), mode, **FRUGAL)
+        return (done.out + done.err).strip()
 
     for source in ("in.json", "in.parquet"):
         assert run(source, "out.json", "whole").startswith("MemoryError"), source

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import random
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lvdet
-from cli.run_lvdet import COMMAND
+from cli.run_lvdet import lvdet_command, python_program
 from long_cases import first
 from lvdet.files import collect, detections_json, parquet
 from lvdet.files import detection_files as detections
@@ -239,14 +237,8 @@ def test_no_room_for_masks(tmp_path: Path) -> None:
     """A full disk is an error that says where, and no end of the process."""
     _, dt = lvdet.simulate(images=60, classes=10, dets_per_image=100, masks=True)
     lvdet.write_detections(dt, tmp_path / "dt.json")
-    done = subprocess.run(
-        [sys.executable, "-c", NO_ROOM, tmp_path / "dt.json"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done
-    assert f"{tmp_path / 'dt.json'}: masks cannot be kept in " in done.stdout
+    done = python_program(NO_ROOM, tmp_path / "dt.json").good()
+    assert f"{tmp_path / 'dt.json'}: masks cannot be kept in " in done.out
 
 
 @pytest.mark.parametrize("score", [0.5, 0.1, 1e-300, -3.7])
@@ -309,16 +301,12 @@ def test_masks_alone_from_standard_input(tmp_path: Path) -> None:
     records = json.loads((tmp_path / "dt.json").read_text())
     for record in records:
         del record["bbox"]
-    done = subprocess.run(
-        [COMMAND, "evaluate", tmp_path / "gt.json", "-", "--iou", "bbox"],
-        input=json.dumps(records),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    standard_input = json.dumps(records).encode()
+    options = ("--iou", "bbox")
+    done = lvdet_command("evaluate", tmp_path / "gt.json", "-", *options, input=standard_input)
     expected = lvdet.evaluate(gt, lvdet.read_detections(records), iou="bbox")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == f"{expected}\n"
+    assert done.code == 0, done
+    assert done.out == f"{expected}\n"
 
 
 def test_an_empty_file_among_others_changes_nothing(tmp_path: Path) -> None:
@@ -470,13 +458,10 @@ def test_a_file_larger_than_the_memory_allowed(ending: str, room: int, tmp_path:
     expected = lvdet.evaluate(gt, dt, dets_per_class=200)
 
     def run(mode: str) -> str:
-        command = [sys.executable, "-c", LIMITED, tmp_path / "gt.json", path, str(room), mode]
         # An arena of malloc for each thread would take 64 MiB of address space, or not, by chance.
-        variables = os.environ | {"MALLOC_ARENA_MAX": "1"}
-        done = subprocess.run(
-            command, capture_output=True, text=True, check=False, timeout=120, env=variables
-        )
-        return (done.stdout + done.stderr).strip()
+        arguments = (LIMITED, tmp_path / "gt.json", path, str(room), mode)
+        done = python_program(*arguments, MALLOC_ARENA_MAX="1")
+        return (done.out + done.err).strip()
 
     assert run("whole").startswith("MemoryError")
     assert run("streamed") == " ".join(repr(expected[name].AP) for name in ("old", "fixed", "pool"))
@@ -498,32 +483,3 @@ def test_rows_in_any_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         whole = lvdet.evaluate(gt, other, **options)
         streamed = lvdet.evaluate(tmp_path / "gt.json", tmp_path / "dt.json", **options)
         assert_same(streamed, whole, "order")
-
-
-INTERRUPTED = """
-import os, signal, sys, threading
-import lvdet
-from lvdet.files import detections_json
-detections_json.CHUNK = 1 << 27  # a request to stop is heard late
-threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
-try:
-    while True:
-        lvdet.read_detections(sys.argv[1])
-except KeyboardInterrupt:
-    print("interrupted")
-"""
-
-
-def test_an_interrupt_ends_reading(tmp_path: Path) -> None:
-    """At once, and with all threads: nothing is left to crash at the end."""
-    line = b'{"image_id": 1, "category_id": 2, "bbox": [1.25, 2.5, 3.75, 4.5], "score": 0.125}\n'
-    (tmp_path / "dt.jsonl").write_bytes(line * 2_000_000)
-    for _ in range(3):
-        done = subprocess.run(
-            [sys.executable, "-c", INTERRUPTED, tmp_path / "dt.jsonl"],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
-        assert (done.returncode, done.stdout, done.stderr) == (0, "interrupted\n", "")
