@@ -8,7 +8,8 @@ from typing import Any
 from lvdet.calibration.reliability import Reliability
 from lvdet.evaluation.pair import headline
 from lvdet.evaluation.summary import defined
-from lvdet.rendering.table_text import Cell, Layout, compared, percent, text
+from lvdet.rendering.result import Result
+from lvdet.rendering.table_text import Cell, Layout, compared, latex, percent
 
 #: Methods as the paper's table calls them.
 TITLES = {
@@ -68,8 +69,8 @@ class Block:
     rows: dict[str, Calibrated]
 
 
-@dataclass(frozen=True, eq=False)
-class CalibrationTable:
+@dataclass(frozen=True, eq=False, repr=False)
+class CalibrationTable(Result):
     """AP-Pool without calibration and with each method, and what becomes of AP-Fixed."""
 
     uncalibrated: Calibrated
@@ -126,8 +127,9 @@ class CalibrationTable:
                 )
         return found
 
-    def __str__(self) -> str:
-        return "\n\n".join([self.title(), text(self.layouts()), *self.notes()])
+    def to_latex(self) -> str:
+        """The tables for a paper, in the style of booktabs."""
+        return latex(self.layouts(labelled=True))
 
     def _layout(self, block: Block, name: str) -> Layout:
         rows = {"Uncalibrated": block.uncalibrated} | {

@@ -20,14 +20,15 @@ from lvdet.evaluation.pair import Annotations, ResultSource, headline
 from lvdet.evaluation.protocols import FIXED_PER_CLASS
 from lvdet.evaluation.summary import defined
 from lvdet.files.progress import Progress
-from lvdet.rendering.table_text import Cell, Layout, percent, text
+from lvdet.rendering.result import Result
+from lvdet.rendering.table_text import Cell, Layout, percent
 
 _HEAD = ("", "detections", "ECE", "MCE", "adaptive", "Brier", "log loss")
 _GROUPS = {"r": "rare", "c": "common", "f": "frequent"}
 
 
-@dataclass(frozen=True, eq=False)
-class Measurement:
+@dataclass(frozen=True, eq=False, repr=False)
+class Measurement(Result):
     """Calibration errors over all detections, by frequency and by class, and what they are of.
 
     samples: scores and labels, for curves of one's own (`curve`)
@@ -80,9 +81,6 @@ class Measurement:
                 [_line(*it) for it in lines.items()],
             )
         ]
-
-    def __str__(self) -> str:
-        return "\n\n".join([self.title(), text(self.layouts())])
 
 
 def measure(

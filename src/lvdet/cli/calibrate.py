@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import Annotated, TypeAlias
 
 import typer
 
 from lvdet.cli.json_file import write_json
-from lvdet.cli.options import Annotations, Iou, Results, Threads
-from lvdet.cli.table_file import write_layouts
+from lvdet.cli.options import (
+    Annotations,
+    DetectionsOutput,
+    Iou,
+    Outputs,
+    Results,
+    Summary,
+    Threads,
+)
 from lvdet.cli.targets import require_target
-from lvdet.cli.terminal import print_tables, progress_bar, warn
-
-if TYPE_CHECKING:
-    from lvdet.calibration.calibration_table import CalibrationTable
+from lvdet.cli.terminal import finish, progress_bar, require_outputs, warn
 
 EXAMPLES = """\b
 Examples:
@@ -37,34 +41,35 @@ Examples:
 COMPARE_EXAMPLES = """\b
 Examples:
   lvdet calibrate compare val.json results.json --train train.json train_results.json
-  lvdet calibrate compare val.json results.json --folds 10 --output table.tex
+  lvdet calibrate compare val.json results.json --folds 10 -o table.tex
   lvdet calibrate compare val.json results.json --methods platt,hierarchical --no-oracle
 """
 MEASURE_EXAMPLES = """\b
 Examples:
   lvdet calibrate measure val.json results.json
-  lvdet calibrate measure val.json results.json --iou-threshold 0.5 --output errors.json
+  lvdet calibrate measure val.json results.json --iou-threshold 0.5 -o errors.json
 """
 
 Grouping: TypeAlias = Annotated[
-    str, typer.Option(help="Whose detections a fit is made of: class, frequency or all.")
+    str, typer.Option(help="Fit one map per class, per frequency group, or one for all.")
 ]
 Missing: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        help="What a class without a right detection gets: zero (as in the paper), keep for its "
-        "own scores, or frequency for its group's fit. Default: zero.",
+        help="Scores of a class without a correct detection: zero (as in the paper), keep for the "
+        "original scores, or frequency for the fit of its frequency group. Default: zero.",
     ),
 ]
 IouThreshold: TypeAlias = Annotated[
-    float, typer.Option(help="The IoU at which a detection is right.")
+    float, typer.Option(help="IoU at which a detection counts as correct.")
 ]
 DetsPerClass: TypeAlias = Annotated[
-    int, typer.Option(metavar="N", help="Detections of each class that are used, its best.")
+    int, typer.Option(metavar="N", help="Use the N highest scores of each class.")
 ]
 
 app = typer.Typer(
-    help="Turn scores into chances, so that they mean the same for every class.",
+    help="Calibrate scores, so that they mean the same for every class.",
+    short_help="Calibrate scores across classes.",
     rich_markup_mode=None,
     epilog=EXAMPLES,
 )
@@ -82,13 +87,13 @@ def fit(
     detections: Results,
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", metavar="CAL.json", help="Where to write the calibrator."),
+        typer.Option("--output", "-o", metavar="CAL.json", help="The calibrator to write."),
     ],
     method: Annotated[
         str,
         typer.Option(
             help="histogram, bbq, bbq-bic, beta, isotonic, platt, temperature, identity, or "
-            "hierarchical, which has an answer for rare classes too."
+            "hierarchical, which also works for rare classes."
         ),
     ] = "hierarchical",
     grouping: Grouping = "class",
@@ -98,7 +103,7 @@ def fit(
     dets_per_class: DetsPerClass = 10_000,
     threads: Threads = None,
 ) -> None:
-    """Learn a calibrator from annotations and results."""
+    """Fit a calibrator."""
     from lvdet.calibration.calibrator import Calibrator
 
     require_target(output, (".json",))
@@ -119,27 +124,24 @@ def fit(
 @app.command("apply", epilog=APPLY_EXAMPLES)
 def apply(
     calibrator: Annotated[
-        Path, typer.Argument(metavar="CAL.json", help="What calibrate fit has written.")
+        Path, typer.Argument(metavar="CAL.json", help="A calibrator written by calibrate fit.")
     ],
     detections: Results,
-    output: Annotated[
-        Path,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="OUT",
-            help="What to write: .json, .jsonl, .ndjson or .parquet. It may be the input.",
-        ),
-    ],
+    output: DetectionsOutput,
+    summary: Summary = None,
     threads: Threads = None,
 ) -> None:
-    """Write results with calibrated scores."""
+    """Write detections with calibrated scores."""
     from lvdet.calibration.calibrator import Calibrator
 
     require_target(output)
+    require_target(summary, (".json",))
     fitted = Calibrator.load(calibrator)
     written = fitted.transform_file(detections, output, progress=progress_bar)
-    print(f"wrote {output}: {written:,} detections, scores by {fitted.recipe.method}")
+    method = fitted.recipe.method
+    if summary is not None:
+        write_json({"output": str(output), "written": written, "method": method}, summary)
+    print(f"wrote {output}: {written:,} detections, calibrated by {method}")
 
 
 @app.command("compare", epilog=COMPARE_EXAMPLES)
@@ -149,45 +151,36 @@ def compare(
     train: Annotated[
         tuple[Path, str] | None,
         typer.Option(
-            metavar="GT DT", help="Annotations and results of the training set, to fit on."
+            metavar="GT DT", help="Annotations and detections of the training images, to fit on."
         ),
     ] = None,
     methods: Annotated[
         str | None,
         typer.Option(
             metavar="NAME,…",
-            help="Methods, as for fit. Default: the paper's five and hierarchical.",
+            help="Methods, as for fit. Default: the five of the paper, and hierarchical.",
         ),
     ] = None,
     folds: Annotated[
         int | None,
         typer.Option(
             metavar="K",
-            help="Also fit on parts of the images and judge on the others. Default: 5 parts where "
-            "there is no --train.",
+            help="Also cross-validate over K folds of the images. Default: 5 without --train.",
         ),
     ] = None,
-    oracle: Annotated[
-        bool, typer.Option(help="Also fit on the very images that are evaluated.")
-    ] = True,
+    oracle: Annotated[bool, typer.Option(help="Also fit on the images that are evaluated.")] = True,
     grouping: Grouping = "class",
     missing: Missing = None,
-    output: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="FILE", help="Write the tables: .json, .md or .tex; may be given repeatedly."
-        ),
-    ] = None,
+    output: Outputs = None,
     iou: Iou = None,
     iou_threshold: IouThreshold = 0.75,
     dets_per_class: DetsPerClass = 10_000,
     threads: Threads = None,
 ) -> None:
-    """The paper's calibration table, on your detector."""
+    """Compare calibration methods on your detector: the paper's table."""
     from lvdet.calibration.calibrate import SHOWN, calibrate
 
-    for path in output or []:
-        require_target(path, (".json", ".md", ".tex"))
+    require_outputs(output)
     named = None if methods is None else [name.strip() for name in methods.split(",")]
     result = calibrate(
         ground_truth,
@@ -203,32 +196,23 @@ def compare(
         dets_per_class=dets_per_class,
         progress=progress_bar,
     )
-    for path in output or []:
-        write_table(result, path)
-    print_tables(result.title(), result.layouts())
-    for text in result.notes():
-        print(f"\n{text}")
-    for text in result.warnings:
-        warn(text)
+    finish(result, output)
 
 
 @app.command("measure", epilog=MEASURE_EXAMPLES)
 def measure(
     ground_truth: Annotations,
     detections: Results,
-    output: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE.json", help="Write the errors, those of each class too."),
-    ] = None,
+    output: Outputs = None,
     iou: Iou = None,
     iou_threshold: IouThreshold = 0.75,
     dets_per_class: DetsPerClass = 10_000,
     threads: Threads = None,
 ) -> None:
-    """Measure how calibrated scores are."""
+    """Measure how well calibrated scores are."""
     from lvdet.calibration.calibrator import Calibrator
 
-    require_target(output, (".json",))
+    require_outputs(output)
     result = Calibrator("identity").measure(
         ground_truth,
         detections,
@@ -237,16 +221,4 @@ def measure(
         dets_per_class=dets_per_class,
         progress=progress_bar,
     )
-    if output is not None:
-        write_json(result.to_dict(), output)
-    print_tables(result.title(), result.layouts())
-    for text in result.warnings:
-        warn(text)
-
-
-def write_table(result: CalibrationTable, path: Path) -> None:
-    """Writes the tables in the format that the ending names."""
-    if path.suffix.lower() == ".json":
-        write_json(result.to_dict(), path)
-    else:
-        write_layouts(result.layouts(labelled=True), path)
+    finish(result, output)

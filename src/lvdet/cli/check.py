@@ -9,6 +9,7 @@ import typer
 
 from lvdet.cli.json_file import write_json
 from lvdet.cli.options import Annotations
+from lvdet.cli.targets import require_target
 from lvdet.cli.terminal import progress_bar
 
 EXAMPLES = """\b
@@ -21,14 +22,19 @@ Examples:
 def run(
     ground_truth: Annotations,
     detections: Annotated[
-        str | None, typer.Argument(metavar="DT", help="Results, as for evaluate.")
+        str | None, typer.Argument(metavar="DT", help="Detections, as for evaluate.")
     ] = None,
-    show: Annotated[int, typer.Option(help="How many problems to print.")] = 50,
+    show: Annotated[int, typer.Option(metavar="N", help="Print the first N problems.")] = 50,
     output: Annotated[
-        Path | None, typer.Option(metavar="FILE.json", help="Write all problems as JSON.")
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE.json", help="Write all problems as JSON."),
     ] = None,
 ) -> None:
-    """List every problem of the files, with row and byte. Exit code 2 if there is any."""
+    """Find every problem in the input files.
+
+    Each with its row and byte. The exit code is 2 if there is any problem.
+    """
+    require_target(output, (".json",))
     from lvdet.files.check import check
 
     problems = check(ground_truth, detections, progress=progress_bar)
@@ -43,10 +49,7 @@ def run(
     if len(problems) > show:
         print(f"… and {len(problems) - show:,} more (--show, --output)")
     names = " and ".join(str(name) for name in (ground_truth, detections) if name is not None)
-    print(
-        f"{names}: {len(problems):,} problem{'s' * (len(problems) != 1)}"
-        if problems
-        else f"{names}: no problem found"
-    )
+    count = f"{len(problems):,} problem{'s' * (len(problems) != 1)}" if problems else "no problems"
+    print(f"{names}: {count} found")
     if problems:
         raise typer.Exit(2)

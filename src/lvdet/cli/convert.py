@@ -1,13 +1,14 @@
-"""`lvdet convert`: results in another format, all or the best of each class."""
+"""`lvdet convert`: detections in another format, all or the best of each class."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from lvdet.cli.options import Results, Threads
+from lvdet.cli.json_file import write_json
+from lvdet.cli.options import DetectionsOutput, Results, Summary, Threads
+from lvdet.cli.targets import require_target
 from lvdet.cli.terminal import progress_bar
 
 EXAMPLES = """\b
@@ -20,32 +21,29 @@ Examples:
 
 def run(
     detections: Results,
-    output: Annotated[
-        Path,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="OUT",
-            help="What to write: .json, .jsonl, .ndjson or .parquet. It may be the input.",
-        ),
-    ],
+    output: DetectionsOutput,
     dets_per_class: Annotated[
         int | None,
         typer.Option(
             metavar="K",
-            help="Keep only the K highest scores of each class over all files, earlier rows first "
-            "among equals.",
+            help="Keep only the K highest scores of each class over all files; among equal "
+            "scores the earlier rows win.",
         ),
     ] = None,
     no_masks: Annotated[
-        bool, typer.Option("--no-masks", help="Write boxes only; of masks alone, their boxes.")
+        bool,
+        typer.Option("--no-masks", help="Write boxes only; boxes of masks that have none."),
     ] = False,
+    summary: Summary = None,
     threads: Threads = None,
 ) -> None:
-    """Write results as JSON, JSON lines or Parquet, all of them or the best of each class. They may
-    be larger than memory."""
+    """Convert detections between formats.
+
+    JSON, JSON lines and Parquet. Files may be larger than memory.
+    """
     from lvdet.files.convert import convert
 
+    require_target(summary, (".json",))
     written, found = convert(
         detections,
         output,
@@ -53,4 +51,6 @@ def run(
         masks=not no_masks,
         progress=progress_bar,
     )
-    print(f"wrote {output}: {written:,} detections (of {found:,})")
+    if summary is not None:
+        write_json({"output": str(output), "written": written, "read": found}, summary)
+    print(f"wrote {output}: {written:,} of {found:,} detections")

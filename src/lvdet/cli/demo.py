@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from lvdet.cli.json_file import write_json
 from lvdet.cli.terminal import print_evaluation, print_tables, warn
 
 EXAMPLES = """\b
@@ -24,12 +23,15 @@ def run(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where to write the files.")] = Path(
         "lvdet-demo"
     ),
-    images: Annotated[int, typer.Option(help="How many images.")] = 500,
-    classes: Annotated[int, typer.Option(help="How many classes.")] = 1203,
-    seed: Annotated[int, typer.Option(help="Another seed, another set.")] = 0,
+    images: Annotated[int, typer.Option(metavar="N", help="Number of images.")] = 500,
+    classes: Annotated[int, typer.Option(metavar="N", help="Number of classes.")] = 1203,
+    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
 ) -> None:
-    """Make a long-tail set and a simulated detector's results, evaluate them, show what the limit
-    an image does, calibrate them, and write a report."""
+    """Try everything on simulated data, in seconds.
+
+    Simulates a long-tail data set and a detector, evaluates the detections, shows what a limit
+    per image does, calibrates the scores and writes a report.
+    """
     from lvdet.calibration.calibrate import calibrate
     from lvdet.evaluation.protocols import evaluate
     from lvdet.files.annotation_files import write_ground_truth
@@ -58,11 +60,11 @@ def run(
     print(f"wrote {train_gt_path} and {train_dt_path} of {TRAINING * images:,} images\n")
     print(f"$ lvdet evaluate {gt_path} {dt_path}")
     result = evaluate(gt_path, dt_path)
-    write_json(result.to_dict(), folder / "scores.json")
+    result.save(folder / "scores.json")
     print_evaluation(result)
     print(f"\n$ lvdet sweep {gt_path} {dt_path} --paper image-limit,subsets")
     swept = sweep(gt_path, dt_path, paper=["image-limit", "subsets"])
-    write_json(swept.to_dict(), folder / "sweep.json")
+    swept.save(folder / "sweep.json")
     print_tables(swept.title(), swept.layouts())
     print(
         f"\n$ lvdet calibrate compare {gt_path} {dt_path} --train {train_gt_path} {train_dt_path} "
@@ -71,7 +73,7 @@ def run(
     table = calibrate(
         gt_path, dt_path, train=(train_gt_path, train_dt_path), methods=METHODS, oracle=False
     )
-    write_json(table.to_dict(), folder / "calibration.json")
+    table.save(folder / "calibration.json")
     print_tables(table.title(), table.layouts())
     reranked_path, page = folder / "reranked.json", folder / "report.html"
     print(f"\n$ lvdet rerank {gt_path} {dt_path} --dets-per-class best -o {reranked_path}")
@@ -89,7 +91,7 @@ def run(
         train=[(train_gt_path, train_dt_path)] * 2,
     )
     made.save(page)
-    for text in made.findings:
+    for text in made.notes():
         print(text)
     for text in dict.fromkeys([*result.warnings, *swept.warnings, *table.warnings]):
         warn(text)

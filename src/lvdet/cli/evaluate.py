@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypedDict
@@ -11,21 +9,25 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 import typer
 
 from lvdet.cli.json_file import write_json
-from lvdet.cli.options import Annotations, ExactLvis, Iou, Results, Threads
-from lvdet.cli.table_file import write_text
+from lvdet.cli.options import Annotations, ExactLvis, Iou, Outputs, Results, Threads
 from lvdet.cli.targets import require_target
-from lvdet.cli.terminal import print_evaluation, print_layouts, progress_bar, warn
+from lvdet.cli.terminal import (
+    print_evaluation,
+    print_layouts,
+    progress_bar,
+    require_outputs,
+    warn,
+)
 from lvdet.errors import InputError
 
 if TYPE_CHECKING:
     from lvdet.diagnosis.diagnosis_result import Diagnosis
-    from lvdet.evaluation.evaluation_result import Evaluation
     from lvdet.files.progress import Progress
 
 EXAMPLES = """\b
 Examples:
   lvdet evaluate lvis_v1_val.json results.json
-  lvdet evaluate gt.json results.parquet --iou bbox --output scores.json
+  lvdet evaluate gt.json results.parquet --iou bbox -o scores.json
   lvdet evaluate gt.json 'shards/*.jsonl.gz' --protocols fixed,pool --class-table classes.csv
   lvdet evaluate gt.json results.json --groups base_novel.json
   lvdet evaluate gt.json results.json --errors
@@ -49,56 +51,58 @@ def run(
     detections: Results,
     iou: Iou = None,
     protocols: Annotated[
-        str, typer.Option(help="Which of old, fixed, pool, between commas.")
+        str, typer.Option(metavar="NAME,…", help="Any of old, fixed, pool.")
     ] = "old,fixed,pool",
     dets_per_image: Annotated[
         int | None,
         typer.Option(
-            help="Budget of AP-Old: detections an image, over all classes. Default: 300 for "
-            "LVIS; 100 an image and class for COCO."
+            metavar="N",
+            help="Budget of AP-Old: detections per image, over all classes. Default: 300 for "
+            "LVIS; 100 per image and class for COCO.",
         ),
     ] = None,
     dets_per_class: Annotated[
         int | None,
-        typer.Option(help="Budget of AP-Fixed and AP-Pool: detections a class. Default: 10,000."),
+        typer.Option(
+            metavar="N",
+            help="Budget of AP-Fixed and AP-Pool: detections per class. Default: 10,000.",
+        ),
     ] = None,
     classes: Annotated[
         str | None,
         typer.Option(
-            help="Evaluate only these classes: letters of rcf, a group of --groups, or names and "
-            "ids between commas."
+            help="Evaluate only these classes: letters of rcf, a group from --groups, or "
+            "comma-separated names and ids."
         ),
     ] = None,
     groups: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE.json",
-            help='More groups of classes to report: {"novel": ["cat", 17], …}.',
+            help='Additional groups of classes to report: {"novel": ["cat", 17], …}.',
         ),
     ] = None,
     class_table: Annotated[
-        Path | None, typer.Option(metavar="FILE.csv", help="Write a row for each class.")
+        Path | None, typer.Option(metavar="FILE.csv", help="Write one row per class as CSV.")
     ] = None,
     errors: Annotated[
         bool,
         typer.Option(
             "--errors",
-            help="Also say what kinds of errors there are, what each costs in AP50, and which "
-            "classes are taken for which.",
+            help="Also report the kinds of errors, what each costs in AP50, and the most frequent "
+            "confusions.",
         ),
     ] = False,
-    output: Annotated[
-        Path | None, typer.Option(metavar="FILE.json", help="Write the result as JSON.")
-    ] = None,
+    output: Outputs = None,
     exact_lvis: ExactLvis = False,
     threads: Threads = None,
 ) -> None:
-    """AP-Old, AP-Fixed and AP-Pool of a results file, each with its budget."""
-    require_target(output)
-    require_target(class_table)
+    """Compute AP-Old, AP-Fixed and AP-Pool."""
+    require_outputs(output)
+    require_target(class_table, (".csv",))
 
     if errors and exact_lvis:
-        raise InputError("--errors and --exact-lvis: errors are those of lvdet's own reading")
+        raise InputError("--errors cannot be combined with --exact-lvis")
     options: Options = {
         "iou": iou,
         "protocols": [name.strip() for name in protocols.split(",") if name.strip()],
@@ -120,11 +124,16 @@ def run(
     warnings = result.warnings
     if diagnosis is not None and "fixed" not in result:  # else these are among them
         warnings = list(dict.fromkeys([*warnings, *diagnosis.warnings]))
-    if output is not None:
-        found = {} if diagnosis is None else {"errors": diagnosis.numbers()}
-        write_json(result.to_dict() | found | {"warnings": warnings}, output)
+    for path in output or []:
+        if diagnosis is not None and path.suffix.lower() == ".json":
+            found = {"errors": diagnosis.numbers(), "warnings": warnings}
+            write_json(result.to_dict() | found, path)
+        else:
+            result.save(path)
     if class_table is not None:
-        write_class_table(result, class_table)
+        from lvdet.files.writing import write_text
+
+        write_text(result.to_csv(), class_table)
     print_evaluation(result)
     if diagnosis is not None:
         print_layouts(diagnosis.layouts())
@@ -149,14 +158,3 @@ def read_groups(path: Path) -> dict[str, list[int | str]]:
             if isinstance(item, bool) or not isinstance(item, int | str):
                 raise InputError(f"{path}: group {name!r} holds {item!r}, expected names and ids")
     return groups
-
-
-def write_class_table(result: Evaluation, path: Path) -> None:
-    """Writes the table of classes as CSV; empty cells are undefined."""
-    table = result.per_class
-    text = io.StringIO(newline="")
-    writer = csv.writer(text)
-    writer.writerow(table)
-    for row in zip(*(column.tolist() for column in table.values()), strict=True):
-        writer.writerow("" if value != value else value for value in row)
-    write_text(text.getvalue(), path)

@@ -1,4 +1,4 @@
-"""Arguments and options that several verbs have."""
+"""Arguments and options that several verbs share."""
 
 from __future__ import annotations
 
@@ -16,20 +16,44 @@ Results: TypeAlias = Annotated[
     str,
     typer.Argument(
         metavar="DT",
-        help="Results: JSON list, JSON lines, either gzipped, Parquet, npz, a folder or a pattern "
-        "of such files, or - for standard input.",
+        help="Detections: JSON, JSON lines (both also gzipped), Parquet, npz, a folder or glob of "
+        "such files, or - for standard input.",
     ),
 ]
 Iou: TypeAlias = Annotated[
     str | None,
-    typer.Option(help="bbox, segm or boundary. Default: segm where the results have masks."),
+    typer.Option(help="bbox, segm or boundary. Default: segm if the detections have masks."),
 ]
 ExactLvis: TypeAlias = Annotated[
     bool,
     typer.Option(
         "--exact-lvis",
-        help="Repeat the quirks of lvis (for COCO files, of pycocotools) to the bit.",
+        help="Reproduce the quirks of lvis (pycocotools for COCO files) to the bit.",
     ),
+]
+#: The product of verbs whose product is a result.
+Outputs: TypeAlias = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Write the result; the ending picks the format: .json, .md or .tex, and .csv for "
+        "sweep and compare. Repeatable.",
+    ),
+]
+_DETECTIONS = typer.Option(
+    "--output",
+    "-o",
+    metavar="OUT",
+    help="Detections to write: .json, .jsonl, .ndjson or .parquet. May be the input.",
+)
+#: The product of verbs that write detections.
+DetectionsOutput: TypeAlias = Annotated[Path, _DETECTIONS]
+OptionalDetections: TypeAlias = Annotated[Path | None, _DETECTIONS]
+#: The machine-readable account of verbs whose product is something else.
+Summary: TypeAlias = Annotated[
+    Path | None, typer.Option(metavar="FILE.json", help="Also write a summary as JSON.")
 ]
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from lvdet.cli.options import Annotations, Iou, Threads
+from lvdet.cli.options import Annotations, Iou, Summary, Threads
 from lvdet.cli.targets import require_target
 from lvdet.cli.terminal import progress_bar, warn
 from lvdet.errors import InputError
@@ -42,64 +42,65 @@ def run(
     ground_truth: Annotations,
     detections: Annotated[
         list[str],
-        typer.Argument(metavar="DT…", help="Results, as for evaluate; several are compared."),
+        typer.Argument(metavar="DT…", help="Detections, as for evaluate; several are compared."),
     ],
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE.html", help="The page to write.")
     ] = Path("report.html"),
     name: Annotated[
         list[str] | None,
-        typer.Option(metavar="TEXT", help="What to call a results file; once for each of them."),
+        typer.Option(metavar="TEXT", help="Name of a detector; once per results file, in order."),
     ] = None,
     calibrator: Annotated[
         list[Path] | None,
         typer.Option(
             metavar="CAL.json",
-            help="Calibration to show, as of calibrate fit; once for each results file. Default: "
-            "cross-validation over the images.",
+            help="A calibrator to show, from calibrate fit; once per results file, in order. "
+            "Default: cross-validation over the images.",
         ),
     ] = None,
     train: Annotated[
         list[str] | None,
         typer.Option(
             metavar="GT DT",
-            help="Annotations and results of the training images, to fit calibration on; once per "
-            "results file, in order.",
+            help="Annotations and detections of the training images, to fit calibration on; once "
+            "per results file, in order.",
         ),
     ] = None,
     method: Annotated[
-        str, typer.Option(help="How calibration is fitted, where no --calibrator is given.")
+        str, typer.Option(help="Calibration method, without --calibrator.")
     ] = "hierarchical",
     images: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Show detections on images of this folder."),
+        typer.Option(metavar="DIR", help="Folder of the images, to show detections on some."),
     ] = None,
     image_id: Annotated[
         list[int] | None,
         typer.Option(
             metavar="ID",
-            help="Show this image; may be given again. Default: those that calibration changes "
-            "most.",
+            help="Show this image. Repeatable. Default: those that calibration changes most.",
         ),
     ] = None,
     figures: Annotated[
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Write the figures as PDF and PNG there, and the tables as .tex, .md and .csv.",
+            help="Also write the figures as PDF and PNG, and the tables as .tex, .md and .csv.",
         ),
     ] = None,
-    resamples: Annotated[
-        int,
-        typer.Option(metavar="N", help="Resamples of the images, for intervals; more are finer."),
-    ] = 200,
+    resamples: Annotated[int, typer.Option(metavar="N", help="Number of bootstrap samples.")] = 200,
+    summary: Summary = None,
     iou: Iou = None,
     threads: Threads = None,
 ) -> None:
-    """One page on a detector or several: works offline, light and dark, on paper and on a phone."""
+    """Write one page about one or more detectors.
+
+    The page is a single file that works offline, in light and dark, on paper and on a phone.
+    """
     require_target(output, (".html", ".htm"))
+    require_target(summary, (".json",))
     if figures is not None and figures.exists() and not figures.is_dir():
-        raise InputError(f"{figures}: it is no folder")
+        raise InputError(f"{figures}: not a folder")
 
     from lvdet.calibration.calibrator import Calibrator
     from lvdet.files.writing import make_folder
@@ -122,10 +123,11 @@ def run(
         resamples=resamples,
         progress=progress_bar,
     )
-    result.save(output)
+    for path in filter(None, (output, summary)):
+        result.save(path)
     for study in result.studies:
         print(f"{study.name}\n{study.evaluation}\n")
-    for text in result.findings:
+    for text in result.notes():
         print(text)
     print(f"wrote {output}: {output.stat().st_size / 1e6:.1f} MB")
     for text in result.warnings:

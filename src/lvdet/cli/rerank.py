@@ -8,10 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lvdet.cli.json_file import write_json
-from lvdet.cli.options import Annotations, ExactLvis, Iou, Results, Threads
+from lvdet.cli.options import (
+    Annotations,
+    ExactLvis,
+    Iou,
+    OptionalDetections,
+    Results,
+    Summary,
+    Threads,
+)
 from lvdet.cli.targets import require_target
-from lvdet.cli.terminal import print_tables, progress_bar, warn
+from lvdet.cli.terminal import finish, progress_bar
 from lvdet.errors import InputError
 
 if TYPE_CHECKING:
@@ -20,53 +27,48 @@ if TYPE_CHECKING:
 EXAMPLES = """\b
 Examples:
   lvdet rerank lvis_v1_val.json results.json -o reranked.json
-  lvdet rerank gt.json results.json --dets-per-class best --scores gain.json
+  lvdet rerank gt.json results.json --dets-per-class best --summary gain.json
   lvdet rerank gt.json results.json --account exchanged.jsonl
-  lvdet rerank gt.json results.json --image 397133
+  lvdet rerank gt.json results.json --image 139
 """
 
 
 def run(
     ground_truth: Annotations,
     detections: Results,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="OUT",
-            help="Write the re-ranked results, whole rows: .json, .jsonl, .ndjson or .parquet.",
-        ),
-    ] = None,
+    output: OptionalDetections = None,
     dets_per_class: Annotated[
         str,
         typer.Option(
             metavar="K|best",
-            help="Detections of each class that are kept first; best searches for the number "
-            "that raises AP-Old most.",
+            help="Limit per class, applied first; best searches for the limit that raises AP-Old "
+            "most.",
         ),
     ] = "10000",
     dets_per_image: Annotated[
-        int, typer.Option(metavar="N", help="Detections of each image that are kept then.")
+        int, typer.Option(metavar="N", help="Limit per image, applied second.")
     ] = 300,
     account: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE.jsonl",
-            help="Write, a line for each image that changed, what was dropped for what.",
+            help="Write which detections replaced which, one line per changed image.",
         ),
     ] = None,
     image: Annotated[
-        int | None, typer.Option(metavar="ID", help="Print what was dropped for what in an image.")
+        int | None,
+        typer.Option(metavar="ID", help="Print which detections replaced which in one image."),
     ] = None,
-    scores: Annotated[
-        Path | None, typer.Option(metavar="FILE.json", help="Write the numbers as JSON.")
-    ] = None,
+    summary: Summary = None,
     iou: Iou = None,
     exact_lvis: ExactLvis = False,
     threads: Threads = None,
 ) -> None:
-    """Keep the best of each class, then the best of each image, and see AP-Old rise."""
+    """Raise AP-Old by re-ranking alone.
+
+    Keeps the best detections of each class, then the best of each image, and shows what happens
+    to AP-Old and AP-Fixed.
+    """
     from lvdet.files.detection_files import require_ending, write_detections
     from lvdet.studies.reranking import rerank
 
@@ -74,7 +76,7 @@ def run(
         require_ending(output)
     require_target(output)
     require_target(account, (".jsonl", ".ndjson"))
-    require_target(scores, (".json",))
+    require_target(summary, (".json",))
     cap: int | str = dets_per_class
     if dets_per_class != "best":
         try:
@@ -98,18 +100,14 @@ def run(
         write_detections(result.detections, output)
     if account is not None:
         write_account(result.account(), account)
-    if scores is not None:
-        write_json(result.to_dict(), scores)
-    print_tables(result.title(), result.layouts())
+    finish(result, [] if summary is None else [summary])
     if of_image is not None:
         print(f"\n{of_image}")
     if output is not None:
         found = result.inputs["detection_count"]
-        print(f"wrote {output}: {len(result.detections):,} detections (of {found:,})")
+        print(f"wrote {output}: {len(result.detections):,} of {found:,} detections")
     if account is not None:
         print(f"wrote {account}: {len(result.account()):,} images")
-    for text in result.warnings:
-        warn(text)
 
 
 def write_account(account: Account, path: Path) -> None:

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lvdet.cli.json_file import write_json
-from lvdet.cli.options import ExactLvis, Iou, Threads
-from lvdet.cli.table_file import write_layouts, write_text
-from lvdet.cli.targets import require_target
-from lvdet.cli.terminal import note, print_tables, progress_bar, warn
+from lvdet.cli.options import ExactLvis, Iou, Outputs, Threads
+from lvdet.cli.terminal import finish, note, progress_bar, require_outputs
 from lvdet.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,9 +19,9 @@ if TYPE_CHECKING:
 EXAMPLES = """\b
 Examples:
   lvdet sweep lvis_v1_val.json results.json
-  lvdet sweep gt.json results.json --paper image-limit,subsets --output tables.tex
-  lvdet sweep gt.json results.json --per-image 100,300,inf --per-class 1000,10000,inf --order both
-  lvdet sweep gt.json results.json --per-image 300 --rerank 10000 --subsets r,c,f,rcf
+  lvdet sweep gt.json results.json --paper subsets,class-limit -o tables.tex -o tables.json
+  lvdet sweep gt.json results.json --dets-per-image 100,300,inf --dets-per-class 10000,inf
+  lvdet sweep gt.json results.json --dets-per-image 300 --rerank 10000 --subsets r,c,f,rcf
   lvdet sweep --paper toy
 """
 ENDINGS = (".json", ".csv", ".md", ".tex")
@@ -35,61 +33,56 @@ def run(
         Path | None, typer.Argument(metavar="GT", help="LVIS or COCO annotations.")
     ] = None,
     detections: Annotated[
-        str | None, typer.Argument(metavar="DT", help="Results, as for evaluate.")
+        str | None, typer.Argument(metavar="DT", help="Detections, as for evaluate.")
     ] = None,
     dets_per_image: Annotated[
         str | None,
-        typer.Option(metavar="N,…", help="Limits an image, between commas; inf is no limit."),
+        typer.Option(metavar="N,…", help="Limits per image; inf means no limit."),
     ] = None,
     dets_per_class: Annotated[
         str | None,
-        typer.Option(metavar="N,…", help="Limits a class, between commas; inf is no limit."),
+        typer.Option(metavar="N,…", help="Limits per class; inf means no limit."),
     ] = None,
     order: Annotated[
         str,
         typer.Option(
-            help="Which limit comes first where a row has both: class-first, image-first or both."
+            help="Which limit applies first in rows with both: class-first, image-first or both."
         ),
     ] = CLASS_FIRST,
     subsets: Annotated[
         str | None,
         typer.Option(
             metavar="r,c,rc,…",
-            help="Restrict the detector to these classes before any limit counts: letters of rcf, "
-            "or names or ids of classes, between commas.",
+            help="Restrict the detector to these classes before any limit applies: letters of "
+            "rcf, or names or ids of classes.",
         ),
     ] = None,
     rerank: Annotated[
         int | None,
         typer.Option(
             metavar="K",
-            help="Add, for each limit an image, the row with a limit of K a class before it.",
+            help="For each limit per image, add a row with a limit of K per class before it.",
         ),
     ] = None,
     paper: Annotated[
         str | None,
         typer.Option(
             metavar="NAME,…",
-            help="Tables of the paper: ranking, image-limit, subsets, class-limit, pool-limit, or "
-            "all of these (the default where no limit is asked for); toy needs no files.",
+            help="Tables of the paper: ranking, image-limit, subsets, class-limit, pool-limit or "
+            "all (the default without limits). toy needs no files.",
         ),
     ] = None,
     iou: Iou = None,
     exact_lvis: ExactLvis = False,
-    output: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write the tables as .json, .csv, .md or .tex, by the ending; may be given again.",
-        ),
-    ] = None,
+    output: Outputs = None,
     threads: Threads = None,
 ) -> None:
-    """AP and AP-Pool under many limits an image and a class, from one match."""
+    """Compute AP under many budgets.
+
+    AP and AP-Pool under many limits per image and per class, from one match.
+    """
     names = None if paper is None else _parts(paper, "--paper")
-    outputs = output or []
-    for path in outputs:
-        require_target(path, ENDINGS)
+    require_outputs(output, ENDINGS)
     with_toy = names is not None and "toy" in names
     rest = None if names is None else [name for name in names if name != "toy"]
     limits = [dets_per_image, dets_per_class, subsets, rerank]
@@ -121,35 +114,37 @@ def run(
             exact_lvis=exact_lvis,
             progress=progress_bar,
         )
-    for path in outputs:
-        write_tables(path, result, example)
     if example is not None:
+        for path in output or []:
+            write_with_example(path, result, example)
         print(example, end="\n\n" if result is not None else "\n")
     if result is not None:
-        print_tables(result.title(), result.layouts())
-        for text in result.warnings:
-            warn(text)
+        finish(result, output if example is None else None)
     if not with_files and ground_truth is not None:
-        note("--paper toy reads no files: what was given was left alone")
+        note("--paper toy reads no files; GT and DT were ignored")
     if order != CLASS_FIRST and not (_has_number(images) and _has_number(groups)):
-        note(f"--order {order} has no effect: no row has a limit of --per-image and --per-class")
+        note(
+            f"--order {order} has no effect: no row has both --dets-per-image and --dets-per-class"
+        )
 
 
-def write_tables(path: Path, result: Sweep | None, example: Toy | None) -> None:
-    """Writes what was worked out in the format that the ending names."""
+def write_with_example(path: Path, result: Sweep | None, example: Toy) -> None:
+    """Writes the toy example, and the tables that were asked for beside it."""
+    from lvdet.files.writing import write_text
+    from lvdet.rendering.table_text import latex, markdown
+
     ending = path.suffix.lower()
     if ending == ".json":
         content = {} if result is None else result.to_dict()
-        write_json(content | ({} if example is None else {"toy": example.to_dict()}), path)
-        return
-    if ending == ".csv":
-        if result is None:
-            raise InputError(f"{path}: the toy example is written as .json, .md or .tex")
-        write_text(result.to_csv(), path)
-        return
-    layouts = [] if example is None else [example.layout()]
-    layouts += [] if result is None else result.layouts(1 if ending == ".tex" else 2)
-    write_layouts(layouts, path)
+        write_json(content | {"toy": example.to_dict()}, path)
+    elif ending == ".csv" and result is None:
+        raise InputError(f"{path}: the toy example is written as .json, .md or .tex")
+    elif ending == ".csv" and result is not None:
+        result.save(path)
+    else:
+        digits, written = (1, latex) if ending == ".tex" else (2, markdown)
+        tables = [] if result is None else result.layouts(digits)
+        write_text(written([example.layout(), *tables]), path)
 
 
 def _parts(text: str, option: str) -> list[str]:

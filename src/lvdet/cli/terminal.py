@@ -5,7 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from lvdet.cli.targets import require_target
 
 if TYPE_CHECKING:
     from rich.console import Console, Group, RenderableType
@@ -13,6 +16,7 @@ if TYPE_CHECKING:
 
     from lvdet.evaluation.evaluation_result import Evaluation
     from lvdet.files.progress import Update
+    from lvdet.rendering.result import Result
     from lvdet.rendering.table_text import Layout
 
 
@@ -29,7 +33,7 @@ def note(text: str) -> None:
 
 @contextmanager
 def progress_bar(title: str, /, *, unit: str = "bytes") -> Iterator[Update | None]:
-    """A bar on stderr with time left, and with the rate of bytes; None where nobody is looking."""
+    """A progress bar on stderr; yields None when stderr is not a terminal."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -55,6 +59,26 @@ def progress_bar(title: str, /, *, unit: str = "bytes") -> Iterator[Update | Non
     ) as bar:
         task = bar.add_task(title, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+RESULT_ENDINGS = (".json", ".md", ".tex")
+
+
+def require_outputs(paths: Sequence[Path] | None, endings: Sequence[str] = RESULT_ENDINGS) -> None:
+    """Refuses files that could not be written at the end, before the work begins."""
+    for path in paths or []:
+        require_target(path, endings)
+
+
+def finish(result: Result, outputs: Sequence[Path] | None = None) -> None:
+    """Writes a result to files, and prints its tables, notes and warnings."""
+    for path in outputs or []:
+        result.save(path)
+    print_tables(result.title(), result.layouts())
+    for text in result.notes():
+        print(f"\n{text}")
+    for text in result.warnings:
+        warn(text)
 
 
 def print_evaluation(result: Evaluation) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lvdet.comparison.bootstrap import LANES, Resampler, as_it_is, draw, group_rows
-from lvdet.comparison.comparison_result import ClassDifference, Compared, Comparison
+from lvdet.comparison.comparison_result import CLASSES_SHOWN, ClassDifference, Compared, Comparison
 from lvdet.comparison.detector_names import given_names, short_names
 from lvdet.comparison.differences import (
     Difference,
@@ -50,6 +50,7 @@ def compare(
     resamples: int = RESAMPLES,
     confidence: float = CONFIDENCE,
     seed: int = 0,
+    classes_shown: int = CLASSES_SHOWN,
     exact_lvis: bool = False,
     progress: Progress | None = None,
 ) -> Comparison:
@@ -63,7 +64,8 @@ def compare(
     iou, dets_per_image, dets_per_class, exact_lvis: as for `evaluate`.
     resamples: how many sets are drawn.
     confidence: how often intervals are to cover the difference.
-    seed: with the same one the same sets are drawn.
+    seed: random seed.
+    classes_shown: how many classes the tables list, those that differ most surely.
     """
     if isinstance(detections, str) or not isinstance(detections, Sequence):
         raise InputError("detectors to compare are a list of tables or paths, the baseline first")
@@ -92,6 +94,7 @@ def compare(
         resamples=resamples,
         confidence=confidence,
         seed=seed,
+        classes_shown=classes_shown,
         progress=progress,
     )
 
@@ -105,6 +108,7 @@ def compare_pairs(
     resamples: int = RESAMPLES,
     confidence: float = CONFIDENCE,
     seed: int = 0,
+    classes_shown: int = CLASSES_SHOWN,
     progress: Progress | None = None,
 ) -> Comparison:
     """The same for pairs of one ground truth and results of which nothing was left out."""
@@ -156,6 +160,7 @@ def compare_pairs(
         seed,
         _facts(pairs, called),
         warnings,
+        classes_shown,
     )
 
 

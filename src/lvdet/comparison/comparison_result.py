@@ -11,7 +11,8 @@ from typing import Any
 
 from lvdet.comparison.differences import Difference
 from lvdet.comparison.verdicts import interval_text, level_text, title
-from lvdet.rendering.table_text import Cell, Layout, latex, markdown, percent, plain, signed, text
+from lvdet.rendering.result import Result
+from lvdet.rendering.table_text import Cell, Layout, latex, markdown, percent, plain, signed
 
 #: Classes that tables show, unless another number is asked for.
 CLASSES_SHOWN = 10
@@ -91,13 +92,14 @@ class Compared:
         }
 
 
-@dataclass(frozen=True, eq=False)
-class Comparison:
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison(Result):
     """The outcome of `compare`: each detector beside the first, the baseline.
 
     budgets: that of each protocol, as it is written beside numbers
     compared: a `Compared` for each detector but the baseline
     resamples, confidence, seed: what the intervals were made with
+    classes_shown: how many classes the tables list
     """
 
     baseline: str
@@ -108,6 +110,8 @@ class Comparison:
     seed: int
     inputs: dict[str, Any]
     warnings: list[str]
+    classes_shown: int = CLASSES_SHOWN
+    ENDINGS = (".json", ".csv", ".md", ".tex")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -140,28 +144,30 @@ class Comparison:
             "images"
         )
 
-    def layouts(
-        self, classes: int = CLASSES_SHOWN, *, digits: int = 2, labelled: bool = False
-    ) -> list[Layout]:
+    def layouts(self, *, digits: int = 2, labelled: bool = False) -> list[Layout]:
         """Tables to be read, in percent: for each detector the metrics, and the classes that
         differ most; with names to refer to them by where they are `labelled`."""
         found = []
         for number, one in enumerate(self.compared, start=1):
             label = f"compare-{number}" if labelled else ""
             found.append(self._metrics(one, label, digits))
-            shown = one.most_different(classes)
+            shown = one.most_different(self.classes_shown)
             if shown:
                 found.append(self._classes(one, shown, f"{label}-classes" if label else "", digits))
         return found
 
-    def to_markdown(self, classes: int = CLASSES_SHOWN) -> str:
+    def notes(self) -> list[str]:
+        """The verdicts."""
+        return ["\n".join(self.verdicts)]
+
+    def to_markdown(self) -> str:
         """The tables for a page of text, and what they say."""
         said = "\n".join(f"- {_unmarked(sentence)}" for sentence in self.verdicts)
-        return f"{markdown(self.layouts(classes))}\n{said}\n"
+        return f"{markdown(self.layouts())}\n{said}\n"
 
-    def to_latex(self, classes: int = CLASSES_SHOWN) -> str:
-        """The tables for a paper, in the manner of booktabs."""
-        return latex(self.layouts(classes, digits=1, labelled=True))
+    def to_latex(self) -> str:
+        """The tables for a paper, in the style of booktabs, with one digit."""
+        return latex(self.layouts(digits=1, labelled=True))
 
     def to_csv(self) -> str:
         """A line for each metric and for each class; empty cells are undefined."""
@@ -182,9 +188,6 @@ class Comparison:
                         p_value = str(item.p_value) if row.tested else ""
                     writer.writerow([*start, "AP", row.name, *_cells(values), p_value])
         return lines.getvalue()
-
-    def __str__(self) -> str:
-        return "\n\n".join([self.title(), text(self.layouts()), "\n".join(self.verdicts)])
 
     def _metrics(self, one: Compared, label: str, digits: int) -> Layout:
         lines = []

@@ -13,7 +13,8 @@ from lvdet.diagnosis.costs import TOTALS
 from lvdet.diagnosis.kinds import KINDS, Rows
 from lvdet.evaluation.pair import headline
 from lvdet.evaluation.summary import defined
-from lvdet.rendering.table_text import Cell, Layout, percent, plain, signed, text
+from lvdet.rendering.result import Result
+from lvdet.rendering.table_text import Cell, Layout, percent, plain, signed
 from lvdet.tables.categories import Categories
 
 #: Confusions in the table that people read, and in the JSON.
@@ -22,8 +23,8 @@ SHOWN, WRITTEN = 10, 100
 ALL = "all"
 
 
-@dataclass(frozen=True, eq=False)
-class Diagnosis:
+@dataclass(frozen=True, eq=False, repr=False)
+class Diagnosis(Result):
     """The outcome of `diagnose`. Groups of classes are "all", the frequencies, and one's own.
 
     kinds:   the kinds of errors, then the two totals: keys of `costs` and `counts`
@@ -142,6 +143,3 @@ class Diagnosis:
         ]
         title = f"Most frequent of {len(self.confusions):,} confusions"
         return Layout("", title, ["detected", "actual", "count", "highest score"], lines)
-
-    def __str__(self) -> str:
-        return f"{self.title()}\n\n{text(self.layouts())}"

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from lvdet import _native
 from lvdet.evaluation.pair import Pair
-from lvdet.matching.match import require_masks
+from lvdet.matching.match import found_columns, require_masks, truth_columns
 from lvdet.tables.matches import Matches
-from lvdet.tables.problems import category_rows, image_rows
 from lvdet.threads import thread_count
 
 #: Five kinds of wrong detections, and objects that nothing points at.
@@ -107,19 +106,9 @@ def _nearest(
     gt, detections = pair.gt, pair.results.detections
     masks = pair.iou != "bbox"
     out = _native.nearest_objects(
-        gt_image=gt.image,
-        gt_category=gt.category,
-        gt_box=gt.box,
-        gt_masks=gt.masks.columns if masks and gt.masks is not None else None,
-        gt_target=objects.view(np.uint8),
-        image_height=gt.images.height,
-        image_width=gt.images.width,
-        dt_image=detections.image,
-        dt_category=detections.category,
-        dt_image_rows=image_rows(gt, detections),
-        dt_category_rows=category_rows(gt, detections),
-        dt_box=detections.box,
-        dt_masks=detections.masks.columns if masks and detections.masks is not None else None,
+        truth_columns(gt, masks=masks),
+        found_columns(gt, detections, masks=masks),
+        target=objects.view(np.uint8),
         rows=rows,
         overlap=pair.iou,
         threads=thread_count(),

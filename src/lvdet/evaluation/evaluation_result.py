@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,11 +14,12 @@ from numpy.typing import NDArray
 from lvdet.evaluation.average_precision import Curves
 from lvdet.evaluation.pair import headline
 from lvdet.evaluation.summary import defined
-from lvdet.rendering.table_text import percent
+from lvdet.rendering.result import Result
+from lvdet.rendering.table_text import Cell, Layout, percent, plain
 from lvdet.tables.categories import Categories
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ProtocolResult(Mapping[str, float]):
     """The metrics of one protocol, fractions in [0, 1], NaN where undefined.
 
@@ -45,13 +48,16 @@ class ProtocolResult(Mapping[str, float]):
             raise AttributeError(f"there is no metric {name!r}, but {list(metrics)}")
         return metrics[name]
 
+    def __repr__(self) -> str:
+        return f"ProtocolResult({self.name}, {self.budget}, AP {percent(self.metrics['AP'])})"
+
     def to_dict(self) -> dict[str, Any]:
         """The budget and the metrics, None where undefined."""
         return {"budget": self.budget} | defined(self.metrics)
 
 
-@dataclass(frozen=True, eq=False)
-class Evaluation(Mapping[str, ProtocolResult]):
+@dataclass(frozen=True, eq=False, repr=False)
+class Evaluation(Result, Mapping[str, ProtocolResult]):
     """The outcome of `evaluate`: a `ProtocolResult` for each protocol, by name.
 
     thresholds: [T] float64, IoU thresholds
@@ -117,6 +123,29 @@ class Evaluation(Mapping[str, ProtocolResult]):
     def title(self) -> str:
         """What was evaluated, in a line."""
         return headline(self.inputs)
+
+    def layouts(self) -> list[Layout]:
+        """The table of protocols, with their budgets in the head."""
+        names, budgets, *rows = self.table()
+        head = [
+            f"{name}, {budget}" if name else "" for name, budget in zip(names, budgets, strict=True)
+        ]
+        title = "The protocols, in percent"
+        return [Layout("protocols", title, head, [[Cell(cell) for cell in row] for row in rows])]
+
+    def to_csv(self) -> str:
+        """One line per class evaluated, as in `per_class`; empty cells are undefined."""
+        lines = io.StringIO(newline="")
+        writer = csv.writer(lines)
+        table = self.per_class
+        writer.writerow(table)
+        for row in zip(*(column.tolist() for column in table.values()), strict=True):
+            writer.writerow("" if value != value else value for value in row)
+        return lines.getvalue()
+
+    def __repr__(self) -> str:
+        numbers = (f"{name} {percent(one.AP)}" for name, one in self.protocols.items())
+        return f"Evaluation({plain(self.title())}; AP {', '.join(numbers)})"
 
     def table(self) -> list[list[str]]:
         """The table people read, in percent: protocols, their budgets, then a row a metric."""

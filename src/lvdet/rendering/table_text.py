@@ -1,10 +1,11 @@
-"""Tables as text: for a pipe, for Markdown, for LaTeX."""
+"""Tables as text: for a pipe, for Markdown, for LaTeX, for a notebook."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 
 _LATEX = str.maketrans(
     {
@@ -121,6 +122,22 @@ def latex(layouts: Sequence[Layout]) -> str:
             )
         )
     return "\n".join(parts)
+
+
+def html(title: str, layouts: Sequence[Layout], notes: Sequence[str] = ()) -> str:
+    """Tables for a notebook, under a title; every text is escaped."""
+    parts = [f"<p>{escape(title)}</p>"]
+    for layout in layouts:
+        head = "".join(f"<th>{escape(cell)}</th>" for cell in layout.head)
+        lines = "".join(
+            f"<tr>{''.join(f'<td>{escape(_together(cell))}</td>' for cell in line)}</tr>"
+            for line in layout.lines
+        )
+        parts.append(
+            f"<table><caption>{escape(layout.title)}</caption>"
+            f"<thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>"
+        )
+    return "".join([*parts, *(f"<p>{escape(note)}</p>" for note in notes)])
 
 
 def _text(layout: Layout) -> str:

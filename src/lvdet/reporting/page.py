@@ -60,7 +60,7 @@ def render(report: Report) -> str:
             footer=footer(report),
             sections=_sections(report),
             warnings=report.warnings,
-            findings=report.findings,
+            findings=report.notes(),
             protocols=headlines(studies),
             protocol_table=protocol_table(studies),
             detail_table=detail_table(studies),

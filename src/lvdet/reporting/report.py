@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from lvdet.calibration.calibrator import Calibrator
 from lvdet.calibration.fitting import HIERARCHICAL, Recipe
@@ -24,6 +25,8 @@ from lvdet.files.progress import Progress
 from lvdet.files.writing import write_text
 from lvdet.limits.needs import everything
 from lvdet.matching.match_options import MatchOptions
+from lvdet.rendering.result import Result, require_result_ending
+from lvdet.rendering.table_text import Layout
 from lvdet.reporting.calibration_study import CalibrationSource
 from lvdet.reporting.detection_pictures import PictureFolder
 from lvdet.reporting.detector_study import Study, study
@@ -36,8 +39,8 @@ RESAMPLES = 200
 MOST = 6
 
 
-@dataclass(frozen=True, eq=False)
-class Report:
+@dataclass(frozen=True, eq=False, repr=False)
+class Report(Result):
     """What is known of one detector or several, on the same images.
 
     studies:    one a detector
@@ -48,14 +51,20 @@ class Report:
     studies: list[Study]
     comparison: Comparison | None
     images_asked_for: bool
+    ENDINGS = (".html", ".htm", ".json")
+
+    @property
+    def inputs(self) -> dict[str, Any]:  # type: ignore[override]
+        """What was evaluated: the first detector's."""
+        return self.studies[0].evaluation.inputs
 
     @property
     def federated(self) -> bool:
         """True for LVIS files."""
-        return bool(self.studies[0].evaluation.inputs["format"] == "lvis")
+        return bool(self.inputs["format"] == "lvis")
 
     @property
-    def warnings(self) -> list[str]:
+    def warnings(self) -> list[str]:  # type: ignore[override]
         """What a reader of the numbers should know, each once."""
         every = [text for study in self.studies for text in study.evaluation.warnings]
         if self.comparison is not None:
@@ -67,10 +76,27 @@ class Report:
         ]
         return list(dict.fromkeys(every))
 
-    @property
-    def findings(self) -> list[str]:
+    def notes(self) -> list[str]:
         """What the comparison says in words."""
         return [] if self.comparison is None else self.comparison.verdicts
+
+    def title(self) -> str:
+        """What the report is about, in one line."""
+        return f"{', '.join(study.name for study in self.studies)} on {self.inputs['ground_truth']}"
+
+    def layouts(self) -> list[Layout]:
+        """The table of protocols."""
+        from lvdet.reporting.report_tables import protocol_table
+
+        return [protocol_table(self.studies)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values: the evaluation of each detector, and the comparison."""
+        return {
+            "detectors": {study.name: study.evaluation.to_dict() for study in self.studies},
+            "comparison": None if self.comparison is None else self.comparison.to_dict(),
+            "warnings": self.warnings,
+        }
 
     def to_html(self) -> str:
         """The page."""
@@ -79,8 +105,11 @@ class Report:
         return render(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the page, whole or not at all."""
-        write_text(self.to_html(), path)
+        """Writes the page, or its numbers where the file ends in .json, whole or not at all."""
+        if require_result_ending(path, self.ENDINGS) == ".json":
+            super().save(path)
+        else:
+            write_text(self.to_html(), path)
 
     def save_figures(
         self, folder: str | os.PathLike[str], *, progress: Progress | None = None

@@ -14,7 +14,8 @@ from lvdet.evaluation.protocols import FIXED_PER_CLASS, PROTOCOLS
 from lvdet.evaluation.summary import defined
 from lvdet.evaluation.truncation import Cut, Cuts
 from lvdet.limits.budgets import Budget, PerClass, PerImage
-from lvdet.rendering.table_text import Layout, compared, signed, text
+from lvdet.rendering.result import Result
+from lvdet.rendering.table_text import Layout, compared, signed
 from lvdet.studies.class_caps import ClassCap
 
 #: A gain below this (a tenth of a point) is called none.
@@ -42,8 +43,8 @@ class ShortClass:
         }
 
 
-@dataclass(frozen=True, eq=False)
-class Audit:
+@dataclass(frozen=True, eq=False, repr=False)
+class Audit(Result):
     """The outcome of `audit`.
 
     cuts: whether the file was cut, by image or by class
@@ -169,15 +170,10 @@ class Audit:
             found.append(f"AP-Fixed less AP-Old is {signed(difference)} points.")
         return found
 
-    def __str__(self) -> str:
-        return "\n\n".join(
-            [
-                self.title(),
-                text(self.layouts()),
-                "\n".join(self.findings()),
-                "\n".join(f"- {sentence}" for sentence in self.verdict),
-            ]
-        )
+    def notes(self) -> list[str]:
+        """The findings, then the verdict."""
+        verdict = [f"- {sentence}" for sentence in self.verdict]
+        return ["\n".join(self.findings()), "\n".join(verdict)]
 
     @property
     def _every(self) -> NDArray[np.int64]:

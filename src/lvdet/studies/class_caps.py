@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from lvdet.evaluation.pair import Pair
 from lvdet.evaluation.scores import Scores
 from lvdet.limits.budgets import PerClass, PerImage
+from lvdet.rendering.table_text import percent
 
 #: The search stops where caps differ by less than this share, or after so many rounds.
 _CLOSE = 0.01
@@ -19,7 +20,7 @@ _ROUNDS = 4
 _SIDE = 3
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ClassCap:
     """The class cap that raises AP-Old most, of those that were tried.
 
@@ -31,6 +32,10 @@ class ClassCap:
     tried: dict[int, float]
     before: dict[str, float]
     after: dict[str, float]
+
+    def __repr__(self) -> str:
+        gain = f"AP-Old {percent(self.before['AP'])} to {percent(self.after['AP'])}"
+        return f"ClassCap({self.best:,} per class, {gain}, best of {len(self.tried):,})"
 
 
 def largest_class(pair: Pair) -> int:

@@ -8,7 +8,7 @@ out: AP-Old rises, though every ranking inside a class is what it was, and short
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,14 +25,15 @@ from lvdet.files.progress import Progress
 from lvdet.limits.budgets import Budget, PerClass, PerImage, describe
 from lvdet.limits.needs import everything
 from lvdet.matching.match_options import MatchOptions
-from lvdet.rendering.table_text import Layout, compared, text
+from lvdet.rendering.result import Result
+from lvdet.rendering.table_text import Layout, compared
 from lvdet.studies.account import Account, outcomes
 from lvdet.studies.class_caps import ClassCap, largest_class, search_caps
 from lvdet.tables.detections import Detections
 
 
-@dataclass(frozen=True, eq=False)
-class Reranking:
+@dataclass(frozen=True, eq=False, repr=False)
+class Reranking(Result):
     """Results re-ranked: the best of each class first, then so many an image.
 
     detections: the rows that are left, in file order
@@ -48,7 +49,7 @@ class Reranking:
     search: ClassCap | None
     inputs: dict[str, Any]
     warnings: list[str]
-    _account: Account = field(repr=False)
+    _account: Account
 
     def account(self) -> Account:
         """For each image what was dropped for what; the paper's first figure."""
@@ -89,9 +90,6 @@ class Reranking:
             compared(title, {"before": self.before[name], "after": self.after[name]})
             for name, title in kinds.items()
         ]
-
-    def __str__(self) -> str:
-        return "\n\n".join([self.title(), text(self.layouts())])
 
 
 def rerank(

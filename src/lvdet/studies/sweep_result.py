@@ -13,11 +13,12 @@ import numpy as np
 from lvdet.evaluation.pair import headline
 from lvdet.evaluation.scores import NAMES
 from lvdet.evaluation.summary import defined
-from lvdet.rendering.table_text import Cell, Layout, latex, markdown, percent, signed, text
+from lvdet.rendering.result import Result
+from lvdet.rendering.table_text import Cell, Layout, latex, percent, plain, signed
 from lvdet.studies.budget_tables import BudgetTable
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SweepRow:
     """Some classes under one pair of limits.
 
@@ -45,6 +46,11 @@ class SweepRow:
     pool_delta: dict[str, float] | None = None
     incomplete: bool = False
     reranked: bool = False
+
+    def __repr__(self) -> str:
+        limits = f"{_limit(self.dets_per_image)}/image, {_limit(self.dets_per_class)}/class"
+        numbers = f"AP {percent(self.metrics['AP'])}, AP-Pool {percent(self.pool['AP'])}"
+        return f"SweepRow({plain(self.classes)}, {limits}, {numbers})"
 
     def against(self, base: SweepRow) -> SweepRow:
         """The row with its deltas."""
@@ -75,8 +81,8 @@ class SweepRow:
         }
 
 
-@dataclass(frozen=True, eq=False)
-class Sweep:
+@dataclass(frozen=True, eq=False, repr=False)
+class Sweep(Result):
     """The outcome of `sweep`: rows, table after table.
 
     tables: what was asked for, by name
@@ -86,6 +92,7 @@ class Sweep:
     tables: dict[str, BudgetTable]
     inputs: dict[str, Any]
     warnings: list[str]
+    ENDINGS = (".json", ".csv", ".md", ".tex")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, as `lvdet sweep --output FILE.json` writes them."""
@@ -110,12 +117,8 @@ class Sweep:
                 found += [_listed(table, rows, shown, digits) for shown in table.shows]
         return found
 
-    def to_markdown(self) -> str:
-        """The tables for a page of text."""
-        return markdown(self.layouts())
-
     def to_latex(self) -> str:
-        """The tables for a paper, in the manner of booktabs."""
+        """The tables for a paper, in the style of booktabs, with one digit."""
         return latex(self.layouts(digits=1))
 
     def to_csv(self) -> str:
@@ -128,9 +131,6 @@ class Sweep:
                 writer.writerow(cells)
             writer.writerow(cells.values())
         return lines.getvalue()
-
-    def __str__(self) -> str:
-        return "\n".join([self.title(), "", text(self.layouts())])
 
 
 def _flat(row: dict[str, Any]) -> dict[str, Any]:

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from lvdet.errors import InputError
 from lvdet.tables.columns import require_columns
+from lvdet.tables.description import counted, describe_html, describe_line
 
 #: LVIS's three frequency groups: classes in at most 10, at most 100 and more training images.
 FREQUENCIES = ("r", "c", "f")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Categories:
     """The classes, by ascending id; elsewhere a class is its row here.
 
@@ -42,6 +43,17 @@ class Categories:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def __repr__(self) -> str:
+        return describe_line(
+            self,
+            counted(len(self), "class", "classes"),
+            *(f"{len(rows):,} {name}" for name, rows in self.groups().items()),
+        )
+
+    def _repr_html_(self) -> str:
+        sizes = {f"classes ({name})": len(rows) for name, rows in self.groups().items()}
+        return describe_html(self, {"classes": len(self), **sizes})
 
     def groups(self) -> dict[str, NDArray[np.int64]]:
         """The frequency groups as row indices; empty for files without frequencies."""

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from lvdet import _native
 from lvdet.errors import InputError
 from lvdet.tables.columns import require_columns, require_rows
+from lvdet.tables.description import counted, describe_html, describe_line
 from lvdet.tables.masks import Masks
 from lvdet.tables.values import require, value_problems
 
@@ -18,7 +19,7 @@ from lvdet.tables.values import require, value_problems
 MOST_ROWS = 2**31 - 1
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Detections:
     """A results file as columns; rows are detections in file order.
 
@@ -74,6 +75,25 @@ class Detections:
 
     def __len__(self) -> int:
         return len(self.score)
+
+    def __repr__(self) -> str:
+        return describe_line(
+            self,
+            counted(len(self), "detection"),
+            counted(len(self.image_ids), "image"),
+            counted(len(self.category_ids), "class", "classes"),
+            "" if self.masks is None else "masks",
+        )
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "detections": len(self),
+            "images": len(self.image_ids),
+            "classes": len(self.category_ids),
+            "masks": "no" if self.masks is None else "yes",
+            "source": self.source,
+        }
+        return describe_html(self, facts)
 
     def __getitem__(self, rows: Any) -> Detections:
         """Rows by index array, boolean mask or slice, as a new table."""

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from lvdet.errors import InputError
 from lvdet.tables.categories import Categories
 from lvdet.tables.columns import require_columns, require_rows
+from lvdet.tables.description import counted, describe_html, describe_line
 from lvdet.tables.masks import Masks
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Images:
     """The images, by ascending id; elsewhere an image is its row here.
 
@@ -39,6 +40,9 @@ class Images:
         if (self.ids[1:] <= self.ids[:-1]).any():
             raise InputError("images: ids are not rising")
 
+    def __repr__(self) -> str:
+        return describe_line(self, counted(len(self), "image"))
+
     def __len__(self) -> int:
         return len(self.ids)
 
@@ -54,7 +58,7 @@ class ImageLists:
     category: NDArray[np.int32]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class GroundTruth:
     """An annotation file as columns; rows are annotations in file order.
 
@@ -84,6 +88,26 @@ class GroundTruth:
     negative: ImageLists | None
     not_exhaustive: ImageLists | None
     source: str = "annotations"
+
+    def __repr__(self) -> str:
+        return describe_line(
+            self,
+            counted(len(self.images), "image"),
+            counted(len(self.categories), "class", "classes"),
+            counted(len(self), "object"),
+            "" if self.masks is None else "masks",
+        )
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "format": "LVIS" if self.federated else "COCO",
+            "images": len(self.images),
+            "classes": len(self.categories),
+            "objects": len(self),
+            "masks": "no" if self.masks is None else "yes",
+            "source": self.source,
+        }
+        return describe_html(self, facts)
 
     def __post_init__(self) -> None:
         rows = len(self.id)

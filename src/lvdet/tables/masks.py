@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from lvdet import _native
 from lvdet.errors import InputError
 from lvdet.tables.columns import require_columns
+from lvdet.tables.description import counted, describe_line
 
 #: Values of `Masks.kind`.
 NONE, RLE, POLYGONS = 0, 1, 2
@@ -19,7 +20,7 @@ NONE, RLE, POLYGONS = 0, 1, 2
 LARGEST_SIDE = 1_000_000
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Masks:
     """N encoded masks, decoded to runs only by the kernels that need them.
 
@@ -40,6 +41,9 @@ class Masks:
     kind: NDArray[np.uint8]
     height: NDArray[np.int32]
     width: NDArray[np.int32]
+
+    def __repr__(self) -> str:
+        return describe_line(self, counted(len(self.kind), "mask"), f"{len(self.data):,} bytes")
 
     def __post_init__(self) -> None:
         rows = len(self.kind)

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from lvdet.tables.description import counted, describe_line
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Matches:
     """The detections that count, matched without any limit.
 
@@ -40,6 +42,14 @@ class Matches:
     areas: tuple[str, ...]
     iou: str
     partner: NDArray[np.int32] | None = None
+
+    def __repr__(self) -> str:
+        return describe_line(
+            self,
+            counted(len(self), "detection"),
+            counted(len(self.truth), "class", "classes"),
+            f"{self.iou} at {counted(len(self.thresholds), 'threshold')}",
+        )
 
     def __len__(self) -> int:
         return len(self.detection)

@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lvdet import _native
+from lvdet.tables.description import counted, describe_line
 from lvdet.tables.detections import Detections
 from lvdet.tables.matches import Matches
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Ranking:
     """What budgets look at: image, class and score of each detection, in file order.
 
@@ -29,11 +30,14 @@ class Ranking:
     category_ids: NDArray[np.int64]
     source: str = "detections"
 
+    def __repr__(self) -> str:
+        return describe_line(self, counted(len(self), "detection"))
+
     def __len__(self) -> int:
         return len(self.score)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Results:
     """The detections that budgets count, and those of them that can be matched.
 
@@ -50,6 +54,10 @@ class Results:
     total: int
     per_image: NDArray[np.int64]
     per_class: NDArray[np.int64]
+
+    def __repr__(self) -> str:
+        held = f"{len(self.ranking):,} ranked, {len(self.detections):,} with boxes"
+        return describe_line(self, counted(self.total, "detection"), held)
 
     @staticmethod
     def of(detections: Detections) -> Results:

@@ -1,0 +1,88 @@
+"""What every question gives back."""
+
+from __future__ import annotations
+
+import json
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from lvdet.errors import InputError
+from lvdet.files.writing import write_text
+from lvdet.rendering.table_text import Layout, html, latex, markdown, plain, text
+
+
+class Result(ABC):
+    """Values to compute with, tables to read, and what they were computed from.
+
+    inputs:   the files, their sizes and the options
+    warnings: what a reader of the numbers should know, one sentence each
+    """
+
+    inputs: dict[str, Any]
+    warnings: list[str]
+    #: The formats that `save` writes, by ending.
+    ENDINGS: ClassVar[tuple[str, ...]] = (".json", ".md", ".tex")
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, None where undefined."""
+
+    @abstractmethod
+    def title(self) -> str:
+        """What was asked, in one line."""
+
+    @abstractmethod
+    def layouts(self) -> list[Layout]:
+        """The tables people read."""
+
+    def notes(self) -> list[str]:
+        """Paragraphs below the tables."""
+        return []
+
+    def to_markdown(self) -> str:
+        """The tables and notes for a page of text."""
+        return "\n".join([markdown(self.layouts()), *self.notes()])
+
+    def to_latex(self) -> str:
+        """The tables for a paper, in the style of booktabs."""
+        return latex(self.layouts())
+
+    def to_csv(self) -> str:
+        """One line per row, where the result has such rows."""
+        raise InputError(f"{type(self).__name__} cannot be written as CSV")
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the result, whole or not at all, in the format that the ending names."""
+        ending = require_result_ending(path, self.ENDINGS)
+        if ending == ".json":
+            write_text(json_text(self.to_dict()), path)
+        else:
+            written = {".md": self.to_markdown, ".tex": self.to_latex, ".csv": self.to_csv}
+            write_text(written[ending](), path)
+
+    def __str__(self) -> str:
+        return "\n\n".join([self.title(), text(self.layouts()), *self.notes()])
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({plain(self.title())})"
+
+    def _repr_html_(self) -> str:
+        return html(self.title(), self.layouts(), self.notes())
+
+
+def require_result_ending(path: str | os.PathLike[str], endings: Sequence[str]) -> str:
+    """The ending of a file, in lower case; refuses one that names no format."""
+    ending = Path(path).suffix.lower()
+    if ending not in endings:
+        raise InputError(
+            f"{os.fspath(path)}: unknown ending {ending!r}, expected one of {', '.join(endings)}"
+        )
+    return ending
+
+
+def json_text(content: Mapping[str, Any]) -> str:
+    """JSON as it is written to files."""
+    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
