@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import signal
 import subprocess
 import sys
@@ -34,14 +33,14 @@ def test_a_run(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     """The folder's name is the config's; results are in the file."""
     monkeypatch.chdir(tmp_path)
     arguments = ("train", folder / "tiny.toml", "--set", "schedule.steps=2", "--device", "cpu")
-    done = lvdet_call(*arguments, "--output", "out.json").good()
+    done = lvdet_call(*arguments, "--summary", "out.json").good()
     assert done.out == "runs/tiny/checkpoints/step-000000002\n"
     assert "step 2/2  loss " in done.err
     out = json.loads((tmp_path / "out.json").read_text())
     assert out["checkpoint"] == "runs/tiny/checkpoints/step-000000002"
     assert out["log"]["step"] == 2
     assert out["evaluation"] is None
-    lvdet_call(*arguments).refused("runs/tiny: is not empty", "--resume", "--overwrite")
+    lvdet_call(*arguments).refused("runs/tiny: not empty", "--resume", "--overwrite")
     lvdet_call(*arguments, "--resume").good()
     lvdet_call(*arguments, "--resume", "--set", "run.seed=3").refused("run.seed 0", "now 3")
 
@@ -52,8 +51,6 @@ def test_a_run(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         ([], "CONFIG.toml"),
         (["tiny.toml", "more.toml"], "more.toml"),
         (["tiny.toml", "--frobnicate"], "--frobnicate"),
-        (["tiny.toml", "--resume", "--overwrite"], "--overwrite"),
-        (["tiny.toml", "--device", "tpu"], "tpu"),
         (["tiny.toml", "--set"], "--set"),
         (["tiny.toml", "--set", "schedule.rate"], "section.key=value"),
         (["tiny.toml", "--res"], "--res"),
@@ -66,12 +63,19 @@ def test_command_lines_that_make_no_sense(
     lvdet_call("train", *arguments).refused(says, "--help")
 
 
+def test_options_that_make_no_sense(folder: Path, tmp_path: Path) -> None:
+    call = ("train", folder / "tiny.toml", "-o", tmp_path / "run")
+    lvdet_call(*call, "--resume", "--overwrite").refused("cannot be combined")
+    lvdet_call(*call, "--device", "tpu").refused("device is 'tpu', expected cuda or cpu")
+    assert not (tmp_path / "run").exists()
+
+
 def test_files_that_are_not_there(folder: Path, tmp_path: Path) -> None:
     lvdet_call("train", tmp_path / "none.toml").refused("none.toml: No such file")
-    arguments = ("train", folder / "tiny.toml", "--device", "cpu", "--out", tmp_path / "run")
+    arguments = ("train", folder / "tiny.toml", "--device", "cpu", "--output", tmp_path / "run")
     lvdet_call(*arguments, "--set", f"data.train={tmp_path}/none.json").refused("none.json")
     lvdet_call(*arguments, "--set", f"data.train_images={tmp_path}").refused("8 of 8")
-    lvdet_call(*arguments, "--output", tmp_path / "no" / "out.json").refused("no folder", code=1)
+    lvdet_call(*arguments, "--summary", tmp_path / "no" / "out.json").refused("no folder", code=1)
     assert not (tmp_path / "run").exists()
 
 
@@ -79,16 +83,16 @@ def test_validation_data_are_looked_at_before_the_first_step(folder: Path, tmp_p
     other = write_set(tmp_path / "other", names=("square", "bar", "pole"))
     none = tmp_path / "none.json"
     strange = json.loads(other.read_text())
-    strange["categories"] = [{"id": 77, "name": "square"}]
+    strange |= {"categories": [{"id": 77, "name": "square"}], "annotations": []}
     none.write_text(json.dumps(strange))
     missing = tmp_path / "missing.json"
-    arguments = ("train", folder / "tiny.toml", "--device", "cpu", "--out", tmp_path / "run")
+    arguments = ("train", folder / "tiny.toml", "--device", "cpu", "--output", tmp_path / "run")
     for val, images, says in (
         (missing, folder / "images", "missing.json: No such file"),
         (folder / "tiny.toml", folder / "images", "tiny.toml"),
         (other, tmp_path, "8 of 8"),
-        (other, folder / "images", "category 3 is 'pole' there, and 'post' in"),
-        (none, folder / "images", "1 of 1 categories are none"),
+        (other, folder / "images", "category 3 is 'pole', but 'post' in"),
+        (none, folder / "images", "1 of 1 categories are not among"),
     ):
         data = ("--set", f"data.val={val}", "--set", f"data.val_images={images}")
         lvdet_call(*arguments, *data).refused(says)
@@ -96,8 +100,10 @@ def test_validation_data_are_looked_at_before_the_first_step(folder: Path, tmp_p
 
 
 def test_a_warm_up_beyond_the_end(folder: Path, tmp_path: Path) -> None:
-    arguments = ("train", folder / "tiny.toml", "--device", "cpu", "--out", tmp_path / "run")
-    lvdet_call(*arguments, "--set", "schedule.steps=1").refused("warmup_steps is 2, beyond the 1")
+    arguments = ("train", folder / "tiny.toml", "--device", "cpu", "--output", tmp_path / "run")
+    lvdet_call(*arguments, "--set", "schedule.steps=1").refused(
+        "warmup_steps is 2, more than schedule.steps, 1"
+    )
     assert not (tmp_path / "run").exists()
 
 
@@ -107,7 +113,7 @@ def test_a_run_that_is_interrupted_says_how_to_go_on(folder: Path, tmp_path: Pat
     changes = ["schedule.steps=100000", "run.log_every=1", "run.workers=1"]
     options = [part for change in changes for part in ("--set", change)]
     with subprocess.Popen(
-        [COMMAND, "train", folder / "tiny.toml", "--out", run, "--device", "cpu", *options],
+        [COMMAND, "train", folder / "tiny.toml", "--output", run, "--device", "cpu", *options],
         env=os.environ | {"OMP_NUM_THREADS": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -124,30 +130,18 @@ def test_a_run_that_is_interrupted_says_how_to_go_on(folder: Path, tmp_path: Pat
     assert out == ""
     saved = checkpoints(run)[-1]
     last = err.splitlines()[-1]
-    assert last.startswith(f"stopped after {int(saved.name[5:]):,} of 100,000 steps; --resume goes")
+    assert last.startswith(f"stopped after {int(saved.name[5:]):,} of 100,000 steps; --resume cont")
     assert "Traceback" not in err
 
 
-PLAIN_BAR = """
-import sys
-sys.modules["rich"] = sys.modules["rich.console"] = None
-from lvdet.cli.terminal import progress_bar
-with progress_bar("reading") as progress:
-    progress(0, 4_000_000)
-    progress(4_000_000, 4_000_000)
-"""
-
-
-def test_the_bar_without_rich() -> None:
-    main, side = pty.openpty()
-    subprocess.run([sys.executable, "-c", PLAIN_BAR], stderr=side, check=True)
-    os.close(side)
-    shown = os.read(main, 10_000).decode()
-    os.close(main)
-    assert "\rreading [" in shown
-    assert f"[{'#' * 24}] 4/4 MB 0 s left" in shown
-    assert shown.endswith("\r\x1b[K")
-    assert "\n" not in shown
+@pytest.mark.parametrize("package", ["torch", "torchvision", "safetensors", "PIL"])
+def test_without_the_packages_of_training(package: str, folder: Path, tmp_path: Path) -> None:
+    code = f"import sys; sys.modules[{package!r}] = None; from lvdet.cli import main; main()"
+    call = [sys.executable, "-c", code, "train", str(folder / "tiny.toml"), "-o", str(tmp_path)]
+    done = subprocess.run([*call, "--device", "cpu"], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    named = "Pillow" if package == "PIL" else package
+    assert done.stderr == f"lvdet: error: {named} is not installed: pip install 'lvdet[train]'\n"
 
 
 def test_no_bar_where_nobody_is_looking() -> None:

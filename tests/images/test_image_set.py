@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import tomllib
 from collections import Counter
 from dataclasses import fields
@@ -200,16 +198,16 @@ def test_a_picture_depends_on_the_seed_the_part_and_its_number(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        (Settings(images=0), "--images must be from 1 to"),
-        (Settings(val_images=0), "--val-images must be from 1"),
-        (Settings(classes=1), "--classes must be from 2 to 5,760, got 1"),
-        (Settings(classes=5761), "--classes must be from 2 to 5,760, got 5,761"),
-        (Settings(size=63), "--size must be from 64 to 4,096"),
-        (Settings(objects=0.5), "--objects must be from 1 to 200"),
-        (Settings(objects=float("nan")), "--objects must be from 1 to 200"),
-        (Settings(size=64, objects=14), "--objects must be from 1 to 13 for images of 64 pixels"),
-        (Settings(seed=-1), "--seed must be from 0"),
-        (Settings(images=100), "have room for 923 classes, not for 1,203"),
+        (Settings(images=0), "--images is 0, expected 1 to"),
+        (Settings(val_images=0), "--val-images is .*, expected 1 to"),
+        (Settings(classes=1), "--classes is 1, expected 2 to 5,760"),
+        (Settings(classes=5761), "--classes is 5,761, expected 2 to 5,760"),
+        (Settings(size=63), "--size is .*, expected 64 to 4,096"),
+        (Settings(objects=0.5), "--objects is .*, expected 1 to 200"),
+        (Settings(objects=float("nan")), "--objects is .*, expected 1 to 200"),
+        (Settings(size=64, objects=14), "expected 1 to 13 for images of 64 pixels"),
+        (Settings(seed=-1), "--seed is .*, expected 0 to"),
+        (Settings(images=100), "have room for 923 classes, not 1,203"),
     ],
 )
 def test_settings_of_no_set(settings: Settings, says: str, tmp_path: Path) -> None:
@@ -224,17 +222,17 @@ TINY = Settings(images=3, val_images=1, classes=2, size=64, objects=2)
 def test_a_folder_with_other_things_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("years of work")
     for overwrite in (False, True):
-        with pytest.raises(InputError, match="holds other files"):
+        with pytest.raises(InputError, match="has other files"):
             make_image_set(tmp_path, TINY, overwrite=overwrite)
     assert content(tmp_path) == {"thesis.txt": b"years of work"}
-    with pytest.raises(InputError, match="is a file"):
+    with pytest.raises(InputError, match="a file, expected a folder"):
         make_image_set(tmp_path / "thesis.txt", TINY)
 
 
 def test_a_set_is_replaced_only_when_asked(tmp_path: Path) -> None:
     make_image_set(tmp_path / "set", Settings(**{**vars(TINY), "images": 9}))
     (tmp_path / "set" / "train" / "notes.txt").write_text("mine")
-    with pytest.raises(InputError, match="add --overwrite"):
+    with pytest.raises(InputError, match="or --overwrite"):
         make_image_set(tmp_path / "set", TINY)
     make_image_set(tmp_path / "set", TINY, overwrite=True)
     make_image_set(tmp_path / "new", TINY)
@@ -267,20 +265,3 @@ def test_the_config_has_only_keys_that_exist(made: Made) -> None:
         assert (made[0] / config["data"][key]).exists()
     assert config["model"]["weights"] == "none"
     assert config["input"]["sizes"] == [128]
-
-
-def test_it_runs_without_the_compiled_core(tmp_path: Path) -> None:
-    code = f"""
-import sys
-for name in ("lvdet._native", "typer", "rich", "scipy", "pyarrow", "torch"):
-    sys.modules[name] = None
-from lvdet.cli import main
-sys.argv = ["lvdet", "synth", {str(tmp_path / "set")!r}, "--images", "4", "--classes", "3",
-            "--size", "64", "--objects", "3", "--workers", "1"]
-main()
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert len(list((tmp_path / "set" / "train").iterdir())) == 4

@@ -25,7 +25,7 @@ def brute_force(
     model: LoadedModel,
     images: Sequence[tuple[int, Path]],
     *,
-    per_class: int,
+    dets_per_class: int,
     score: float,
     nms: float,
     batch: int = 1,
@@ -63,7 +63,7 @@ def brute_force(
     best = [
         record
         for records in found.values()
-        for record in sorted(records, key=lambda record: -record["score"])[:per_class]
+        for record in sorted(records, key=lambda record: -record["score"])[:dets_per_class]
     ]
     for record in best if masks else []:
         features, pixels, row, box, label, height, width = record["mask"]

@@ -1,7 +1,7 @@
 """Predicts again and again, each time killed some steps later, and goes on with it. At the end,
 where what was finished is put in its place and the rest removed, no step is left out.
 
-    python kill_at_steps.py FOLDER STRIDE compiled|plain
+    python kill_at_steps.py FOLDER STRIDE
 
 A step is a file that is opened, renamed or removed, a folder made or removed, or half of a write.
 """
@@ -20,7 +20,6 @@ import torch
 
 from inference.random_detector import RandomDetector, random_model, write_images
 from lvdet.errors import InputError
-from lvdet.inference import sinks
 from lvdet.inference.predict import predict
 from lvdet.inference.settings import Settings
 from lvdet.inference.work_folder import OtherSettingsError
@@ -31,19 +30,17 @@ from writers.count_down import count_down
 END = 10
 
 
-def main(folder: Path, stride: int, kind: str) -> None:
+def main(folder: Path, stride: int) -> None:
     torch.set_num_threads(1)
     os.fsync = lambda _: None  # for crashes of the machine; slow
     journal.FILE_BYTES = 4000
-    if kind == "plain":
-        sinks.compiled = lambda: False
     (folder / "images").mkdir()
     images = write_images(folder / "images", 5)
-    settings = Settings(per_class=6, nms=(0.2, 0.6), batch=2, workers=0)
+    settings = Settings(dets_per_class=6, nms=(0.2, 0.6), batch=2, workers=0)
     whole = folder / "whole.jsonl"
     predict(random_model(RandomDetector(2, rois=12)), images, whole, settings)
     expected = [path.read_bytes() for path in settings.targets(whole)]
-    other = replace(settings, per_class=4, overwrite=True)
+    other = replace(settings, dets_per_class=4, overwrite=True)
     different = folder / "different.jsonl"
     predict(random_model(RandomDetector(2, rois=12)), images, different, other)
     expected_of_other = [path.read_bytes() for path in settings.targets(different)]
@@ -92,4 +89,4 @@ def main(folder: Path, stride: int, kind: str) -> None:
     print(steps // stride)
 
 
-main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3])
+main(Path(sys.argv[1]), int(sys.argv[2]))

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from inference.brute_force import assert_same, brute_force, records_of
 from inference.random_detector import RandomDetector, random_model, write_images
 from lvdet.errors import InputError, LvdetError
-from lvdet.inference import box_pass, mask_pass, sinks
+from lvdet.inference import box_pass, mask_pass
+from lvdet.inference.picture import detections_on
 from lvdet.inference.predict import predict
 from lvdet.inference.settings import Settings
 
@@ -26,18 +27,20 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[int, Path]]:
 
 
 @pytest.mark.parametrize("apart", [True, False])
-@pytest.mark.parametrize("per_class", [1, 9, 70, 10_000])
+@pytest.mark.parametrize("dets_per_class", [1, 9, 70, 10_000])
 def test_as_by_brute_force(
-    images: list[tuple[int, Path]], tmp_path: Path, per_class: int, apart: bool
+    images: list[tuple[int, Path]], tmp_path: Path, dets_per_class: int, apart: bool
 ) -> None:
     model = random_model(RandomDetector(4, apart=apart))
     out = tmp_path / "out.json"
-    summary = predict(model, images, out, Settings(per_class=per_class, score=0.25, workers=0))
-    expected = brute_force(model, images, per_class=per_class, score=0.25, nms=0.5)
+    summary = predict(
+        model, images, out, Settings(dets_per_class=dets_per_class, score=0.25, workers=0)
+    )
+    expected = brute_force(model, images, dets_per_class=dets_per_class, score=0.25, nms=0.5)
     assert_same(records_of(out), expected)
     (file,) = summary.files
     assert (file.path, file.detections, file.classes) == (out, len(expected), 4)
-    assert file.full_classes == (4 if per_class <= 70 else 0)
+    assert file.full_classes == (4 if dets_per_class <= 70 else 0)
     assert (summary.images, summary.masks, summary.batch) == (11, True, 8)
     assert os.listdir(tmp_path) == ["out.json"]
 
@@ -45,15 +48,15 @@ def test_as_by_brute_force(
 def test_without_masks(images: list[tuple[int, Path]], tmp_path: Path) -> None:
     detector = RandomDetector(3)
     expected = brute_force(
-        random_model(detector), images, per_class=20, score=0.1, nms=0.3, masks=False
+        random_model(detector), images, dets_per_class=20, score=0.1, nms=0.3, masks=False
     )
     by_option, by_model = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
-    chosen = Settings(per_class=20, score=0.1, nms=(0.3,), workers=0)
+    chosen = Settings(dets_per_class=20, score=0.1, nms=(0.3,), workers=0)
     predict(
         random_model(detector),
         images,
         by_option,
-        Settings(per_class=20, score=0.1, nms=(0.3,), workers=0, masks=False),
+        Settings(dets_per_class=20, score=0.1, nms=(0.3,), workers=0, masks=False),
     )
     predict(random_model(detector, masks=False), images, by_model, chosen)
     assert by_option.read_bytes() == by_model.read_bytes()
@@ -67,7 +70,7 @@ def test_several_thresholds_are_those_of_runs_of_their_own(
     detector = RandomDetector(3, rois=60, levels=100)
     model = random_model(detector)
     thresholds = (0.05, 0.3, 0.6)
-    together = Settings(per_class=150, nms=thresholds, workers=0)
+    together = Settings(dets_per_class=150, nms=thresholds, workers=0)
     summary = predict(model, images, tmp_path / "out.json", together)
     shared, detector.calls = detector.calls, 0
     assert [file.path.name for file in summary.files] == [
@@ -77,7 +80,7 @@ def test_several_thresholds_are_those_of_runs_of_their_own(
     ]
     for file, nms in zip(summary.files, thresholds, strict=True):
         alone = tmp_path / "alone.json"
-        one = Settings(per_class=150, nms=(nms,), workers=0, overwrite=True)
+        one = Settings(dets_per_class=150, nms=(nms,), workers=0, overwrite=True)
         predict(model, images, alone, one)
         assert alone.read_bytes() == file.path.read_bytes()
     assert len({file.path.read_bytes() for file in summary.files}) == 3
@@ -96,36 +99,33 @@ def test_batches_change_nothing(
 ) -> None:
     model = random_model(RandomDetector(3))
     usual, other = tmp_path / "usual.json", tmp_path / "other.json"
-    predict(model, images, usual, Settings(per_class=11, workers=0))
+    predict(model, images, usual, Settings(dets_per_class=11, workers=0))
     monkeypatch.setattr(mask_pass, "ROIS", 7)
-    predict(model, images, other, Settings(per_class=11, workers=0, batch=batch))
+    predict(model, images, other, Settings(dets_per_class=11, workers=0, batch=batch))
     assert usual.read_bytes() == other.read_bytes()
 
 
 def test_workers_change_nothing(images: list[tuple[int, Path]], tmp_path: Path) -> None:
     model = random_model(RandomDetector(3))
     usual, other = tmp_path / "usual.json", tmp_path / "other.json"
-    predict(model, images, usual, Settings(per_class=11, workers=0))
-    predict(model, images, other, Settings(per_class=11, workers=2, batch=3))
+    predict(model, images, usual, Settings(dets_per_class=11, workers=0))
+    predict(model, images, other, Settings(dets_per_class=11, workers=2, batch=3))
     assert usual.read_bytes() == other.read_bytes()
 
 
-def test_the_plain_sink_writes_the_same(
-    images: list[tuple[int, Path]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model = random_model(RandomDetector(3))
-    for ending in (".json", ".jsonl"):
-        compiled, plain = tmp_path / f"compiled{ending}", tmp_path / f"plain{ending}"
-        one = predict(model, images, compiled, Settings(per_class=11, workers=0))
-        with monkeypatch.context() as patch:
-            patch.setattr(sinks, "compiled", lambda: False)
-            other = predict(model, images, plain, Settings(per_class=11, workers=0))
-            ids = [image_id for image_id, _ in images]
-            of_image = [sinks.records_of_image(plain, image_id) for image_id in ids]
-        assert records_of(compiled) == records_of(plain)
-        assert one.files[0].detections == other.files[0].detections
-        assert of_image == [sinks.records_of_image(compiled, image_id) for image_id in ids]
-        assert sum(map(len, of_image)) == one.files[0].detections
+def test_detections_on_one_image(images: list[tuple[int, Path]], tmp_path: Path) -> None:
+    out = tmp_path / "out.json"
+    predict(random_model(RandomDetector(3)), images, out, Settings(dets_per_class=11, workers=0))
+    records = records_of(out)
+    for image_id, _ in images:
+        expected = [record for record in records if record["image_id"] == image_id]
+        found = detections_on(out, image_id)
+        assert found.score.tolist() == [record["score"] for record in expected]
+        assert found.box.tolist() == [record["bbox"] for record in expected]
+        counts = [record["segmentation"]["counts"] for record in expected]
+        masks = [] if found.masks is None else [*map(found.masks.row, range(len(found)))]
+        assert [mask.decode() for mask in masks] == counts
+    assert len(detections_on(out, -5)) == 0
 
 
 @settings(max_examples=60)
@@ -161,7 +161,7 @@ def test_candidates_are_dropped_before_suppression(
 
     monkeypatch.setattr(box_pass, "class_nms", counting)
     model = random_model(RandomDetector(3))
-    predict(model, images, tmp_path / "a.json", Settings(per_class=5, workers=0, batch=1))
+    predict(model, images, tmp_path / "a.json", Settings(dets_per_class=5, workers=0, batch=1))
     assert counts[-1] < counts[0] / 3
 
 
@@ -180,7 +180,7 @@ class Cramped(RandomDetector):
 def test_out_of_memory(images: list[tuple[int, Path]], tmp_path: Path) -> None:
     """Goes on with fewer images at a time, says so once, and gives up at one."""
     roomy, small = tmp_path / "roomy.json", tmp_path / "small.json"
-    chosen = Settings(per_class=11, workers=0)
+    chosen = Settings(dets_per_class=11, workers=0)
     predict(random_model(RandomDetector(3)), images, roomy, chosen)
     cramped = Cramped(3)
     summary = predict(random_model(cramped), images, small, chosen)
@@ -188,23 +188,23 @@ def test_out_of_memory(images: list[tuple[int, Path]], tmp_path: Path) -> None:
     assert cramped.batches[:6] == [8, 4, 2, 2, 2, 2]
     assert summary.batch == 2
     assert len(summary.notes) == 1
-    assert "8 images at a time" in summary.notes[0]
+    assert "8 images per batch" in summary.notes[0]
     cramped.fits = 0
-    with pytest.raises(LvdetError, match="too small for a single image"):
+    with pytest.raises(LvdetError, match="not enough GPU memory for a single image"):
         predict(random_model(cramped), images, tmp_path / "none.json", chosen)
 
 
 def test_what_makes_no_sense_is_refused(images: list[tuple[int, Path]], tmp_path: Path) -> None:
     model = random_model(RandomDetector(2))
-    for wrong in ({"per_class": 0}, {"nms": (0.5, 1.5)}, {"nms": (0.5, 0.5)}, {"batch": 0}):
+    for wrong in ({"dets_per_class": 0}, {"nms": (0.5, 1.5)}, {"nms": (0.5, 0.5)}, {"batch": 0}):
         with pytest.raises(InputError):
             Settings(**wrong)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="unknown ending"):
         predict(model, images, tmp_path / "out.txt")
-    with pytest.raises(InputError, match="is there twice"):
+    with pytest.raises(InputError, match="occurs more than once"):
         predict(model, [images[0], images[0]], tmp_path / "out.json")
     (tmp_path / "out.json").write_text("mine")
-    with pytest.raises(InputError, match="is there already"):
+    with pytest.raises(InputError, match="already exists"):
         predict(model, images, tmp_path / "out.json")
     assert (tmp_path / "out.json").read_text() == "mine"
     assert os.listdir(tmp_path) == ["out.json"]

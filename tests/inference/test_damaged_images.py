@@ -18,7 +18,7 @@ from lvdet.inference.settings import Settings
 from lvdet.training.data.batch import Batch
 
 torch.set_num_threads(1)
-CHOSEN = Settings(per_class=8, workers=0, batch=3)
+CHOSEN = Settings(dets_per_class=8, workers=0, batch=3)
 SKIP = replace(CHOSEN, skip_damaged=True)
 
 
@@ -52,7 +52,7 @@ def test_a_file_that_is_gone_is_not_damaged(tmp_path: Path) -> None:
     images[1][1].unlink()
     assert not is_damaged(images[0][1])
     assert not is_damaged(images[1][1])
-    with pytest.raises(InputError, match="there is no such file") as error:
+    with pytest.raises(InputError, match="no such file") as error:
         predict(random_model(RandomDetector(2)), images, tmp_path / "out.json", SKIP)
     assert not isinstance(error.value, DamagedImageError)
 
@@ -74,7 +74,7 @@ def test_the_others_are_predicted(tmp_path: Path, masks: bool) -> None:
     names = {images[place][0]: images[place][1].name for place in (4, 9)}
     assert summary.damaged == names
     (note,) = summary.notes
-    assert note.endswith("have no detections: 2 (image004.png, image009.png)")
+    assert note.endswith("left without detections: 2 (image004.png, image009.png)")
     assert summary.images == 10
     assert summary.to_dict()["damaged"] == [
         {"id": image_id, "file_name": name} for image_id, name in names.items()
@@ -100,7 +100,7 @@ class Stopped(RandomDetector):
 def test_they_are_named_by_the_process_that_goes_on(tmp_path: Path, stop: int) -> None:
     images = write_images(tmp_path, 9)
     damage(images, 0, 1, 2, 7)
-    chosen = replace(SKIP, per_class=300)
+    chosen = replace(SKIP, dets_per_class=300)
     detector = Stopped(2)
     detector.stop = stop
     with pytest.raises(KeyboardInterrupt):

@@ -111,7 +111,7 @@ def test_bf16_without_a_gpu(tmp_path: Path) -> None:
     """Refused before anything is begun: with some CPUs it would end in a crash."""
     images = write_images(tmp_path, 1)
     chosen = Settings(workers=0, precision="bf16")
-    with pytest.raises(InputError, match="bf16, which needs a GPU"):
+    with pytest.raises(InputError, match="precision bf16 needs a GPU"):
         predict(random_model(RandomDetector(2)), images, tmp_path / "out.json", chosen)
     assert len(list(tmp_path.iterdir())) == 1
     with pytest.raises(InputError, match="precision is 'fp8', expected fp32 or bf16"):

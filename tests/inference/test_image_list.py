@@ -40,14 +40,14 @@ def test_file_names_and_addresses(tmp_path: Path) -> None:
     )
     listed = images_of(source, folder)
     assert listed.images == [
-        (7, folder / "a.jpg"),
         (-2, folder / "val2017/b.jpg"),
         (3, folder / "c.jpg"),
+        (7, folder / "a.jpg"),
     ]
     assert listed.categories == {4: "cat"}
     for wanted in ("-2", "b.jpg", "b", "val2017/b.jpg"):
         assert listed.find(wanted)[0] == -2
-    with pytest.raises(InputError, match="has no image 'd'"):
+    with pytest.raises(InputError, match="no image has the id or file name 'd'"):
         listed.find("d")
 
 
@@ -63,13 +63,13 @@ def test_classes(tmp_path: Path) -> None:
     with pytest.raises(InputError) as error:
         listed.require_classes_of([1, 4], ["c1", "c4"])
     assert str(error.value) == (
-        f"{tmp_path / 'val.json'}: 2 of 4 categories are none of the checkpoint's 2 classes, the "
-        "first is 3 'c3'; they would count as AP 0"
+        f"{tmp_path / 'val.json'}: 2 of 4 categories are not among the checkpoint's 2 classes, the "
+        "first is 3 'c3'; their AP would be 0"
     )
     more = [0, 1, 2, 3, 4, 7], ["c0", "c1", "c2", "c3", "c4", "c7"]
     listed.require_classes_of(*more)
     assert listed.missing_note(*more) == (
-        f"{tmp_path / 'val.json'} does not have 2 of the checkpoint's 6 classes, the first is 0 "
+        f"{tmp_path / 'val.json'} lacks 2 of the checkpoint's 6 classes, the first is 0 "
         "'c0'; their detections are written too"
     )
     folder = images_in(tmp_path)
@@ -94,23 +94,26 @@ def test_what_cannot_be_used(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "a.jpg").touch()
     cases: list[tuple[list[Any], str]] = [
-        ([{"id": 1, "file_name": "a.jpg"}, {"id": 1, "file_name": "a.jpg"}], "is there twice"),
-        ([{"id": "1", "file_name": "a.jpg"}], "images, number 0: has no 'id'"),
-        (["a.jpg"], "images, number 0: has no 'id'"),
+        (
+            [{"id": 1, "file_name": "a.jpg"}, {"id": 1, "file_name": "a.jpg"}],
+            "image id 1 occurs more than once",
+        ),
+        ([{"id": "1", "file_name": "a.jpg"}], "image row 0"),
+        (["a.jpg"], "row 0, byte 12: expected"),
         ([{"id": 1}], "neither 'file_name' nor 'coco_url'"),
         ([{"id": 1, "file_name": "../a.jpg"}], "leads out of the folder"),
-        ([{"id": 1, "file_name": "b.jpg"}], "1 of 1 images are not there, the first is b.jpg"),
-        ([], "there are no images"),
+        ([{"id": 1, "file_name": "b.jpg"}], "1 of 1 images are missing, the first is b.jpg"),
+        ([], "no images"),
     ]
     for images, says in cases:
         with pytest.raises(InputError, match=says):
             images_of(write(tmp_path / "val.json", images), tmp_path)
     for source, folder, says in (
-        (tmp_path / "val.json", None, "--images has to name the folder"),
-        (tmp_path / "a.jpg", None, "is an image"),
+        (tmp_path / "val.json", None, "pass --images FOLDER"),
+        (tmp_path / "a.jpg", None, "an image, expected"),
         (tmp_path / "none", None, "no such annotation file or folder"),
-        (tmp_path, tmp_path, "is a folder of images, and --images names another"),
-        (tmp_path / "empty", None, "there are no images in it"),
+        (tmp_path, tmp_path, "a folder of images, which takes no --images"),
+        (tmp_path / "empty", None, "no images found"),
     ):
         with pytest.raises(InputError, match=says):
             images_of(source, folder)

@@ -44,11 +44,12 @@ def test_as_in_whole_images(seed: int, count: int, window_pixels: int) -> None:
     chance, box, size = random_masks(seed, count)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "WINDOW_PIXELS", window_pixels)
-        texts = paste(chance, box, size)
-    assert len(texts) == count
-    for one, corners, (height, width), text in zip(chance, box, size.tolist(), texts, strict=True):
-        whole = pasted(one, corners, height, width)
-        assert_mask({"size": [height, width], "counts": text}, whole)
+        masks = paste(chance, box, size)
+    assert len(masks) == count
+    for row, (height, width) in enumerate(size.tolist()):
+        whole = pasted(chance[row], box[row], height, width)
+        assert (masks.height[row], masks.width[row]) == (height, width)
+        assert_mask({"size": [height, width], "counts": masks.row(row).decode()}, whole)
 
 
 def test_full_and_empty() -> None:
@@ -64,7 +65,7 @@ def test_full_and_empty() -> None:
 def test_exactly_half_belongs_to_the_object() -> None:
     """At the edge of a box whose map is 1 the value is 0.5."""
     box = torch.tensor([[1.5, 1.5, 3.5, 3.5]], dtype=torch.float64)
-    (text,) = paste(torch.ones(1, 28, 28), box, torch.tensor([[6, 6]]))
+    text = paste(torch.ones(1, 28, 28), box, torch.tensor([[6, 6]])).row(0).decode()
     assert_mask({"size": [6, 6], "counts": text}, pasted(torch.ones(28, 28), box[0], 6, 6))
     counts, _ = runs_of(torch.ones(1, 28, 28), box, torch.tensor([[6, 6]]))
     # The middles of pixels 1 and 3 lie on the box, where only the corner is less: a quarter.

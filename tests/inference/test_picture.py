@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
-from pycocotools import mask as coco
 
+from lvdet.files.bitmaps import masks_from_bitmaps
 from lvdet.inference.picture import colour_of, draw, save_picture
+from lvdet.tables.detections import Detections
 
 
-def detection(box: list[float], category: int, score: float, inside: object) -> dict[str, object]:
-    encoded = coco.encode(np.asfortranarray(inside, dtype=np.uint8))
-    counts = {"size": encoded["size"], "counts": encoded["counts"].decode()}
-    return {"bbox": box, "category_id": category, "score": score, "segmentation": counts}
+def detections(boxes: list[list[float]], ids: list[int], scores: list[float]) -> Detections:
+    return Detections.from_arrays(np.zeros(len(ids), dtype=int), ids, scores, boxes)
 
 
 def test_masks_boxes_and_names() -> None:
@@ -24,7 +24,9 @@ def test_masks_boxes_and_names() -> None:
     inside[30:50, 20:60] = True
     found = draw(
         Image.new("RGB", (80, 60), (100, 100, 100)),
-        [detection([18, 28, 44, 24], 4, 0.75, inside)],
+        replace(
+            detections([[18, 28, 44, 24]], [4], [0.75]), masks=masks_from_bitmaps(inside[None])
+        ),
         {4: "tea_pot"},
     )
     assert found.size == (320, 240)
@@ -41,24 +43,19 @@ def test_masks_boxes_and_names() -> None:
 def test_names_do_not_cover_each_other() -> None:
     """Boxes at one place have their names around it."""
     blank = Image.new("RGB", (400, 300), (0, 0, 0))
-    records = [
-        {"bbox": [150, 100, 120, 90], "category_id": number, "score": 0.9 - number / 10}
-        for number in range(4)
-    ]
-    pixels = np.asarray(draw(blank, records, dict.fromkeys(range(4), "name")))
+    found = detections([[150, 100, 120, 90]] * 4, [0, 1, 2, 3], [0.9, 0.8, 0.7, 0.6])
+    pixels = np.asarray(draw(blank, found, dict.fromkeys(range(4), "name")))
     areas = [int((pixels == colour_of(number)).all(axis=-1).sum()) for number in range(4)]
     assert min(areas[1:]) > 600  # but for the boxes' sides, which the first one's cover
 
 
 def test_only_what_is_above(tmp_path: Path) -> None:
     Image.new("L", (30, 20), 50).save(tmp_path / "a.png")
-    records = [
-        {"bbox": [1, 1, 5, 5], "category_id": 1, "score": score} for score in (0.2, 0.3, 0.9, 0.5)
-    ]
-    assert save_picture(tmp_path / "a.png", records, {}, tmp_path / "b.png", above=0.3) == 2
+    found = detections([[1, 1, 5, 5]] * 4, [1] * 4, [0.2, 0.3, 0.9, 0.5])
+    assert save_picture(tmp_path / "a.png", found, {}, tmp_path / "b.png", above=0.3) == 2
     with Image.open(tmp_path / "b.png") as picture:
         assert picture.format == "PNG"
-    assert save_picture(tmp_path / "a.png", records, {}, tmp_path / "b.png", above=0.9) == 0
+    assert save_picture(tmp_path / "a.png", found, {}, tmp_path / "b.png", above=0.9) == 0
 
 
 def test_colours_of_neighbours_differ() -> None:
@@ -70,6 +67,5 @@ def test_colours_of_neighbours_differ() -> None:
 
 @pytest.mark.parametrize("size", [(1, 1), (3000, 20), (4000, 3000)])
 def test_any_size(size: tuple[int, int]) -> None:
-    record = {"bbox": [0, 0, *size], "category_id": 1, "score": 1.0}
-    found = draw(Image.new("RGB", size), [record], {1: "thing"})
+    found = draw(Image.new("RGB", size), detections([[0, 0, *size]], [1], [1.0]), {1: "thing"})
     assert max(found.size) <= 2400

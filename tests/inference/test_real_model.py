@@ -13,8 +13,7 @@ import lvdet
 from inference.brute_force import assert_same, brute_force, records_of
 from inference.tiny_run import IDS, NAMES, write_run, write_val
 from lvdet.errors import InputError
-from lvdet.inference import sinks
-from lvdet.inference import validation as during_training
+from lvdet.inference import validation
 from lvdet.inference.image_list import annotated_images
 from lvdet.inference.predict import predict
 from lvdet.inference.settings import Settings
@@ -38,9 +37,9 @@ def model(folder: Path) -> LoadedModel:
 
 def test_as_by_brute_force(folder: Path, model: LoadedModel, tmp_path: Path) -> None:
     images = annotated_images(folder / "val.json", folder / "images").images
-    chosen = Settings(per_class=40, score=1e-7, batch=3, workers=0)
+    chosen = Settings(dets_per_class=40, score=1e-7, batch=3, workers=0)
     predict(model, images, tmp_path / "out.json", chosen)
-    expected = brute_force(model, images, per_class=40, score=1e-7, nms=0.5, batch=3)
+    expected = brute_force(model, images, dets_per_class=40, score=1e-7, nms=0.5, batch=3)
     assert len(expected) == 160
     found = records_of(tmp_path / "out.json")
     assert_same(found, expected)
@@ -50,7 +49,7 @@ def test_as_by_brute_force(folder: Path, model: LoadedModel, tmp_path: Path) -> 
     lvdet.evaluate(folder / "val.json", tmp_path / "out.json", iou="segm")
 
 
-def test_evaluated_during_training(
+def test_evaluated_while_training(
     folder: Path, model: LoadedModel, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """In training mode before and after; classes of a checkpoint, or of the annotations. What the
@@ -63,8 +62,8 @@ def test_evaluated_during_training(
     model.detector.train()
     before = [tensor.clone() for tensor in model.detector.state_dict().values()]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(during_training, "Settings", lambda **_: Settings(per_class=30, workers=0))
-        result = during_training.evaluate(model.detector, config, tmp_path, 30)
+        patch.setattr(validation, "Settings", lambda **_: Settings(dets_per_class=30, workers=0))
+        result = validation.evaluate(model.detector, config, tmp_path, 30)
     assert model.detector.training
     after = model.detector.state_dict().values()
     assert all(torch.equal(a, b) for a, b in zip(before, after, strict=True))
@@ -79,21 +78,17 @@ def test_evaluated_during_training(
     model.detector.eval()
 
 
-def test_not_evaluated_without_the_core(
+def test_leftovers_of_another_run(
     folder: Path, model: LoadedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sinks, "compiled", lambda: False)
-    monkeypatch.setattr(during_training, "compiled", lambda: False)
-    monkeypatch.setattr(
-        during_training, "Settings", lambda **_: Settings(per_class=5, workers=0, overwrite=True)
-    )
-    work = folder / "run" / "predictions" / "step-000000031.json.work"
-    work.mkdir(parents=True)
-    (work / "settings.json").write_text("{}")  # of another run
-    result = during_training.evaluate(model.detector, model.config, folder / "run", 31)
+    """An unfinished prediction with other settings is replaced."""
+    small = Settings(dets_per_class=5, workers=0, overwrite=True)
+    monkeypatch.setattr(validation, "Settings", lambda **_: small)
     path = folder / "run" / "predictions" / "step-000000031.json"
-    assert result["predictions"] == str(path)
-    assert f"lvdet evaluate {folder / 'val.json'} {path}" in result["note"]
+    work = path.with_name(path.name + ".work")
+    work.mkdir(parents=True)
+    (work / "settings.json").write_text("{}")
+    assert "fixed" in validation.evaluate(model.detector, model.config, folder / "run", 31)
     assert len(records_of(path)) == 20
 
 
@@ -102,7 +97,7 @@ def test_annotations_that_name_classes_otherwise(folder: Path, tmp_path: Path) -
     content["categories"][2]["name"] = "hornet"
     (tmp_path / "other.json").write_text(json.dumps(content))
     listed = annotated_images(tmp_path / "other.json", folder / "images")
-    with pytest.raises(InputError, match="category 5 is 'hornet' there, and 'wasp_nest' in the"):
+    with pytest.raises(InputError, match="category 5 is 'hornet', but 'wasp_nest' in the"):
         listed.require_classes_of(IDS, NAMES)
 
 
@@ -115,6 +110,6 @@ def test_annotations_with_classes_that_are_not_trained(
     (tmp_path / "other.json").write_text(json.dumps(content))
     data = replace(model.config.data, val=str(tmp_path / "other.json"))
     config = replace(model.config, data=data)
-    with pytest.raises(InputError, match=r"1 of 5 categories are none .* 10 'hornet'"):
-        during_training.evaluate(model.detector, config, folder / "run", 32)
+    with pytest.raises(InputError, match=r"1 of 5 categories are not among .* 10 'hornet'"):
+        validation.evaluate(model.detector, config, folder / "run", 32)
     assert not (folder / "run" / "predictions" / "step-000000032.json").exists()

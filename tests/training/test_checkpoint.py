@@ -22,7 +22,7 @@ from lvdet.training.records.checkpoint import (
 from lvdet.training.records.live_line import LiveLine, duration
 from lvdet.training.records.log import Log, read_log
 from lvdet.training.records.run_folder import FREE, config_hash, locked, require_new
-from lvdet.training.records.safetensors_file import read_tensors, write_tensors
+from lvdet.training.records.tensor_file import read_tensors, write_tensors
 from training.stand_in import StandIn, config, vocabulary
 
 

@@ -22,7 +22,7 @@ from lvdet.training.loop.stopping import StoppedError, stopping
 from lvdet.training.records.checkpoint import checkpoints
 from lvdet.training.records.live_line import LiveLine
 from lvdet.training.records.log import read_log
-from lvdet.training.records.safetensors_file import read_tensors
+from lvdet.training.records.tensor_file import read_tensors
 from training.stand_in import StandIn, batches, config, training
 
 

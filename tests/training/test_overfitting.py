@@ -68,7 +68,7 @@ def test_the_cascade(annotations: Path, tmp_path: Path) -> None:
 
 
 def box_ap50(annotations: Path, folder: Path, head: Classifier, kind: str) -> float:
-    """AP-Fixed at IoU 0.5 of a tiny detector on the images it was trained on."""
+    """AP-Fixed at IoU 0.5 of a tiny detector on the images it trained on."""
     images = annotations.parent.parent / "train"
     steps = 300
     # Sigmoids of normalised logits, 50 times steeper, need a lower rate.
@@ -99,6 +99,6 @@ def box_ap50(annotations: Path, folder: Path, head: Classifier, kind: str) -> fl
         load_model(checkpoint, torch.device("cpu")),
         images_of(annotations, images).images,
         detections,
-        Prediction(per_class=100, score=1e-3, batch=4, workers=0),
+        Prediction(dets_per_class=100, score=1e-3, batch=4, workers=0),
     )
     return lvdet.evaluate(annotations, detections, iou="bbox")["fixed"].AP50

@@ -19,7 +19,7 @@ from lvdet.training.configuration.config import Config
 from lvdet.training.configuration.config_file import read_config
 from lvdet.training.records.checkpoint import checkpoints, load_model
 from lvdet.training.records.log import read_log
-from lvdet.training.records.safetensors_file import read_tensors
+from lvdet.training.records.tensor_file import read_tensors
 from lvdet.training.train import train
 from training.tiny_set import NAMES, write_config, write_set
 
@@ -120,7 +120,7 @@ def test_a_signal_to_all_processes_loses_nothing(folder: Path, config: Config, w
     assert process.returncode == 128 + signal.SIGTERM, errors
     (left,) = checkpoints(run)
     assert left.name != f"step-{STEPS:09}", "it was not told in time"
-    assert errors.splitlines()[-1].endswith(f"--resume goes on from {left}")
+    assert errors.splitlines()[-1].endswith(f"--resume continues from {left}")
     with pytest.raises(ProcessLookupError):
         os.killpg(process.pid, 0)
     last = train(config, run, device="cpu", resume=True)
@@ -190,7 +190,7 @@ def test_another_config_is_refused(config: Config, whole: Path) -> None:
         ((*NAMES, "disc"), r"without class 'disc' \(id 4\).*has 3 classes, the data 4"),
         (NAMES[:2], r"with class 'post' \(id 3\), which the data does not have"),
         (("square", "bar", "pole"), "class 3 is 'post' there and 'pole' in the data"),
-        (NAMES, "was trained on 8 images, data.train has 7"),
+        (NAMES, "trained on 8 images, data.train has 7"),
     ],
 )
 def test_other_data_are_refused(
@@ -277,7 +277,7 @@ def test_loading_a_model(config: Config, whole: Path) -> None:
         assert not loaded.detector.training
     with pytest.raises(InputError, match="no such checkpoint"):
         load_model(whole / "nowhere", torch.device("cpu"))
-    with pytest.raises(InputError, match="holds no checkpoint"):
+    with pytest.raises(InputError, match="no checkpoint found"):
         load_model(whole / "checkpoints", torch.device("cpu"))
 
 

@@ -13,7 +13,7 @@ from lvdet.errors import InputError
 from lvdet.training.configuration.config import Config, Retrain
 from lvdet.training.configuration.config_file import read_config
 from lvdet.training.records.checkpoint import describe
-from lvdet.training.records.safetensors_file import read_tensors
+from lvdet.training.records.tensor_file import read_tensors
 from lvdet.training.train import train
 from training.tiny_set import write_config, write_set
 

@@ -18,7 +18,7 @@ from lvdet.training.configuration.config_file import read_config
 from lvdet.training.loop.processes import joined, mean_over_processes
 from lvdet.training.records.checkpoint import checkpoints
 from lvdet.training.records.log import read_log
-from lvdet.training.records.safetensors_file import read_tensors
+from lvdet.training.records.tensor_file import read_tensors
 from lvdet.training.train import train
 from training.tiny_set import write_config, write_set
 
@@ -93,7 +93,7 @@ def test_a_signal_stops_both(tmp_path: Path) -> None:
         _, err = process.communicate(timeout=60)
     saved = checkpoints(tmp_path / "run")
     assert len(saved) == 1, err
-    assert f"--resume goes on from {saved[0]}" in err
+    assert f"--resume continues from {saved[0]}" in err
     assert read_log(tmp_path / "run" / "log.jsonl")[-1]["step"] == int(saved[0].name[5:])
 
 

@@ -12,13 +12,13 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import lvdet
-from lvdet.writers import journal, top_k_base
+from lvdet.writers import journal, top_k_writer
 from writers.added_images import columns, random_images
 
 
-def main(target: str, images: int, seed: int, per_class: int) -> None:
-    top_k_base.COMPACT_ROWS, journal.FILE_BYTES = 60, 4000
-    sink = lvdet.TopKWriter(target, per_class=per_class)
+def main(target: str, images: int, seed: int, dets_per_class: int) -> None:
+    top_k_writer.COMPACT_ROWS, journal.FILE_BYTES = 60, 4000
+    sink = lvdet.TopKWriter(target, dets_per_class=dets_per_class)
     say("begun")
     for image_id, records in random_images(images, seed):
         if image_id not in sink:

@@ -35,13 +35,13 @@ def random_images(
     return images
 
 
-def best(images: Iterable[Image], per_class: int) -> list[Json]:
+def best(images: Iterable[Image], dets_per_class: int) -> list[Json]:
     """The records of the best of each class, in the order in which they were added."""
     rows = [record for _, records in images for record in records]
     kept = []
     for category_id in {row["category_id"] for row in rows}:
         places = [place for place, row in enumerate(rows) if row["category_id"] == category_id]
-        kept += sorted(places, key=lambda place: (-rows[place]["score"], place))[:per_class]
+        kept += sorted(places, key=lambda place: (-rows[place]["score"], place))[:dets_per_class]
     return [rows[place] for place in sorted(kept)]
 
 

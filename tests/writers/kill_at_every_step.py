@@ -14,7 +14,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import lvdet
-from lvdet.writers import journal, top_k_base
+from lvdet.writers import journal, top_k_writer
 from writers.added_images import add_all, best, columns, journal_of, random_images, records_of
 from writers.count_down import count_down
 
@@ -29,7 +29,7 @@ def killed_at(step: int, target: Path) -> tuple[list[int], bool]:
     if child == 0:
         try:
             count_down(step, target.parent)
-            with lvdet.TopKWriter(target, per_class=PER_CLASS) as sink:
+            with lvdet.TopKWriter(target, dets_per_class=PER_CLASS) as sink:
                 for image_id, records in IMAGES:
                     sink.add(image_id, *columns(records))
                     os.write(tell, image_id.to_bytes(8, "little", signed=True))
@@ -68,7 +68,7 @@ def run(folder: Path) -> int:
 def go_on(target: Path, ids: list[int], complete: bool) -> None:
     """Finishes what was killed, with all that was finished."""
     try:
-        sink = lvdet.TopKWriter(target, per_class=PER_CLASS)
+        sink = lvdet.TopKWriter(target, dets_per_class=PER_CLASS)
     except lvdet.InputError:  # the file was complete, if perhaps not in its place
         assert ids == [image_id for image_id, _ in IMAGES]
         return
@@ -80,6 +80,6 @@ def go_on(target: Path, ids: list[int], complete: bool) -> None:
     sink.close()
 
 
-top_k_base.COMPACT_ROWS, top_k_base.GROWTH, journal.FILE_BYTES = 4, 1, 500
+top_k_writer.COMPACT_ROWS, top_k_writer.GROWTH, journal.FILE_BYTES = 4, 1, 500
 os.fsync = lambda _: None  # for crashes of the machine; slow
 print(run(Path(sys.argv[1])))

@@ -24,7 +24,7 @@ from writers.added_images import add_all, best, random_images, records_of
 def test_as_one_process(
     tmp_path_factory: pytest.TempPathFactory,
     seed: int,
-    per_class: int,
+    dets_per_class: int,
     cuts: list[int],
     ending: str,
 ) -> None:
@@ -34,33 +34,35 @@ def test_as_one_process(
     paths = []
     for number, (begin, end) in enumerate(pairwise(bounds)):
         paths.append(folder / f"out-{number}{ending}")
-        with lvdet.TopKWriter(paths[-1], per_class=per_class) as sink:
+        with lvdet.TopKWriter(paths[-1], dets_per_class=dets_per_class) as sink:
             add_all(sink, images[begin:end])
-    expected = best(images, per_class)
-    assert lvdet.merge_top_k(paths, folder / "a.parquet", per_class=per_class) == len(expected)
+    expected = best(images, dets_per_class)
+    assert lvdet.merge_top_k(paths, folder / "a.parquet", dets_per_class=dets_per_class) == len(
+        expected
+    )
     assert records_of(folder / "a.parquet") == expected
-    lvdet.merge_top_k(folder / f"out-*{ending}", folder / "b.json", per_class=per_class)
+    lvdet.merge_top_k(folder / f"out-*{ending}", folder / "b.json", dets_per_class=dets_per_class)
     assert records_of(folder / "b.json") == expected
     out = folder / "c.jsonl"
     pattern = folder / f"out-*{ending}"
-    lvdet_call("convert", pattern, "-o", out, "--top-k-per-class", str(per_class)).good()
+    lvdet_call("convert", pattern, "-o", out, "--dets-per-class", str(dets_per_class)).good()
     assert records_of(out) == expected
 
 
 def test_in_the_order_of_the_list(tmp_path: Path) -> None:
     for name, image_id in (("a.json", 1), ("b.json", 2)):
-        with lvdet.TopKWriter(tmp_path / name, per_class=1) as sink:
+        with lvdet.TopKWriter(tmp_path / name, dets_per_class=1) as sink:
             sink.add(image_id, [[0, 0, 1, 1]], [0.5], [1])
     paths = [tmp_path / "b.json", str(tmp_path / "a.json")]
-    lvdet.merge_top_k(iter(paths), tmp_path / "out.json", per_class=1)
+    lvdet.merge_top_k(iter(paths), tmp_path / "out.json", dets_per_class=1)
     assert [row["image_id"] for row in records_of(tmp_path / "out.json")] == [2]
 
 
 def test_what_cannot_be_merged(tmp_path: Path) -> None:
     with pytest.raises(lvdet.InputError, match="no files to merge"):
-        lvdet.merge_top_k([], tmp_path / "out.json", per_class=1)
+        lvdet.merge_top_k([], tmp_path / "out.json", dets_per_class=1)
     with pytest.raises(lvdet.InputError, match="there is no such file"):
-        lvdet.merge_top_k([tmp_path / "a.json"], tmp_path / "out.json", per_class=1)
+        lvdet.merge_top_k([tmp_path / "a.json"], tmp_path / "out.json", dets_per_class=1)
     with pytest.raises(lvdet.InputError, match="unknown ending"):
-        lvdet.merge_top_k([tmp_path / "a.json"], tmp_path / "out.csv", per_class=1)
+        lvdet.merge_top_k([tmp_path / "a.json"], tmp_path / "out.csv", dets_per_class=1)
     assert list(tmp_path.iterdir()) == []

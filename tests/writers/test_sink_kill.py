@@ -52,8 +52,8 @@ def test_killed_at_random_moments(ending: str, closing: float, tmp_path: Path) -
     assert [image_id for image_id, _ in images if image_id in set(added)] == added
     assert len(added) >= IMAGES - 8
     if journal_of(target).exists():  # killed while it removed the journal
-        with pytest.raises(lvdet.InputError, match="is there already"):
-            lvdet.TopKWriter(target, per_class=PER_CLASS)
+        with pytest.raises(lvdet.InputError, match="already exists"):
+            lvdet.TopKWriter(target, dets_per_class=PER_CLASS)
     assert [path.name for path in tmp_path.iterdir()] == [target.name]
     assert records_of(target) == expected
 

@@ -46,7 +46,7 @@ def test_pixels(form: Any, ending: str, tmp_path: Path) -> None:
     """Several images of different sizes, of which some rows are kept; compaction included."""
     target = tmp_path / f"out{ending}"
     records = []
-    with small_journal(10, 2000), lvdet.TopKWriter(target, per_class=12) as sink:
+    with small_journal(10, 2000), lvdet.TopKWriter(target, dets_per_class=12) as sink:
         for image_id in range(20):
             rng = np.random.default_rng(image_id)
             masks = pixels(5, image_id, (20 + image_id, 33))
@@ -65,7 +65,7 @@ def test_pixels(form: Any, ending: str, tmp_path: Path) -> None:
 
 def test_segmentations(tmp_path: Path) -> None:
     forms = [RLE, RUNS, POLYGONS, POLYGONS[:1], RLE | {"counts": b"174"}]
-    with lvdet.TopKWriter(tmp_path / "out.parquet", per_class=10) as sink:
+    with lvdet.TopKWriter(tmp_path / "out.parquet", dets_per_class=10) as sink:
         sink.add(3, [[0.0, 0.0, 1.0, 1.0]] * 5, [0.5] * 5, range(5), forms)
     base = {"image_id": 3, "score": 0.5, "bbox": [0.0, 0.0, 1.0, 1.0]}
     expected = [RLE, RLE, POLYGONS, POLYGONS[:1], RLE]
@@ -78,7 +78,7 @@ def test_segmentations(tmp_path: Path) -> None:
 def test_boxes_from_masks(tmp_path: Path) -> None:
     masks = np.zeros((2, 10, 12), dtype=np.bool_)
     masks[0, 2:5, 3:9] = True
-    with lvdet.TopKWriter(tmp_path / "out.parquet", per_class=10) as sink:
+    with lvdet.TopKWriter(tmp_path / "out.parquet", dets_per_class=10) as sink:
         sink.add(3, None, [0.5, 0.25], [1, 1], masks)
     dt = lvdet.read_detections(tmp_path / "out.parquet")
     assert dt.box.tolist() == [[3, 2, 6, 3], [0, 0, 0, 0]]
@@ -87,7 +87,7 @@ def test_boxes_from_masks(tmp_path: Path) -> None:
 
 def test_masks_of_what_is_not_kept_are_not_looked_at(tmp_path: Path) -> None:
     box = [[0.0, 0.0, 1.0, 1.0]]
-    with lvdet.TopKWriter(tmp_path / "out.json", per_class=1) as sink:
+    with lvdet.TopKWriter(tmp_path / "out.json", dets_per_class=1) as sink:
         sink.add(1, box, [0.5], [1], [RLE])
         keeps = sink.keeps([0.25, 0.75, 0.5], [1, 1, 1])
         assert keeps.tolist() == [False, True, False]
@@ -108,7 +108,7 @@ def test_masks_of_what_is_not_kept_are_not_looked_at(tmp_path: Path) -> None:
     [
         ([RLE], "image 5: 1 masks for 2 detections"),
         (pixels(3), "image 5: 3 masks for 2 detections"),
-        ([RLE, None], "image 5, row 1: has no mask"),
+        ([RLE, None], "image 5, row 1: the mask is missing"),
         ([pixels(1)[0], None], "image 5, row 1: masks are"),
         ([RLE, {"size": [4, 3], "counts": "1"}], "image 5, row 1: "),
         ([RLE, [[1.0, 2.0]]], "image 5, row 1: segmentation cannot be used"),
@@ -118,13 +118,13 @@ def test_masks_of_what_is_not_kept_are_not_looked_at(tmp_path: Path) -> None:
         ([np.zeros((5, 5))] * 2, "image 5, row 0: masks are float64"),
         (iter([RLE, RLE]), "image 5: masks are a list_iterator, expected a list"),
         (np.zeros((2, 0, 5), np.bool_), "image 5: masks of 0 x 5 pixels"),
-        (None, "image 5: has no masks, but images before masks"),
+        (None, "image 5: has no masks, earlier images have masks"),
     ],
 )
 def test_masks_that_cannot_be_used(masks: Any, says: str, tmp_path: Path) -> None:
     """The sink goes on without the image."""
     box = [[0.0, 0.0, 1.0, 1.0]]
-    with lvdet.TopKWriter(tmp_path / "out.json", per_class=10) as sink:
+    with lvdet.TopKWriter(tmp_path / "out.json", dets_per_class=10) as sink:
         sink.add(1, box, [0.5], [1], [RLE])
         with pytest.raises(lvdet.InputError) as caught:
             sink.add(5, box * 2, [0.5, 0.25], [1, 1], masks)
@@ -136,7 +136,7 @@ def test_masks_that_cannot_be_used(masks: Any, says: str, tmp_path: Path) -> Non
 
 def test_masks_after_boxes_without(tmp_path: Path) -> None:
     box = [[0.0, 0.0, 1.0, 1.0]]
-    with lvdet.TopKWriter(tmp_path / "out.json", per_class=10) as sink:
+    with lvdet.TopKWriter(tmp_path / "out.json", dets_per_class=10) as sink:
         sink.add(1, box, [0.5], [1])
-        with pytest.raises(lvdet.InputError, match="image 2: has masks, but images before no"):
+        with pytest.raises(lvdet.InputError, match="image 2: has masks, earlier images have no"):
             sink.add(2, box, [0.5], [1], [RLE])

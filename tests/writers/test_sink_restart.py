@@ -1,4 +1,4 @@
-"""A sink that was stopped goes on where it was, or says why it cannot."""
+"""A sink that was stopped resumes, or says why it cannot."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class LoopError(Exception):
 
 def begun(target: Path, count: int = 6, **options: Any) -> None:
     """Leaves a journal with the first images."""
-    with suppress(LoopError), lvdet.TopKWriter(target, per_class=3, **options) as sink:
+    with suppress(LoopError), lvdet.TopKWriter(target, dets_per_class=3, **options) as sink:
         add_all(sink, IMAGES[:count])
         raise LoopError
 
 
 def finish(target: Path, **options: Any) -> None:
-    with lvdet.TopKWriter(target, per_class=3, **options) as sink:
+    with lvdet.TopKWriter(target, dets_per_class=3, **options) as sink:
         add_all(sink, IMAGES)
     assert records_of(target) == best(IMAGES, 3)
     assert not journal_of(target).exists()
@@ -46,9 +46,9 @@ def test_an_error_in_the_loop(ending: str, tmp_path: Path) -> None:
     target = tmp_path / f"out{ending}"
     begun(target)
     assert not target.exists()
-    with suppress(LoopError), lvdet.TopKWriter(target, per_class=3) as sink:
+    with suppress(LoopError), lvdet.TopKWriter(target, dets_per_class=3) as sink:
         assert list(sink.images) == [image_id for image_id, _ in IMAGES[:6]]
-        with pytest.raises(lvdet.InputError, match="was added before"):
+        with pytest.raises(lvdet.InputError, match="already added"):
             sink.add(IMAGES[0][0], [], [], [])
         raise LoopError
     finish(target)
@@ -79,7 +79,7 @@ def test_torn_tails(
         target = tmp_path / f"{number}.jsonl"
         shutil.copytree(whole, journal_of(target))
         (journal_of(target) / file.name).write_bytes(text)
-        with lvdet.TopKWriter(target, per_class=3) as sink:
+        with lvdet.TopKWriter(target, dets_per_class=3) as sink:
             kept.add(len(sink))
             assert list(sink.images) == [image_id for image_id, _ in IMAGES[: len(sink)]]
             if text.startswith(content):
@@ -92,40 +92,40 @@ def test_torn_tails(
 @pytest.mark.parametrize(
     "options",
     [
-        {"per_class": 4},
-        {"per_class": 3, "box_format": "xyxy"},
-        {"per_class": 3, "category_ids": list(range(100))},
+        {"dets_per_class": 4},
+        {"dets_per_class": 3, "box_format": "xyxy"},
+        {"dets_per_class": 3, "category_ids": list(range(100))},
     ],
 )
 def test_other_settings(options: dict[str, Any], tmp_path: Path) -> None:
     begun(tmp_path / "out.json")
-    with pytest.raises(lvdet.InputError, match=r"out.json.parts: was begun with .*, which is now"):
+    with pytest.raises(lvdet.InputError, match=r"out.json.parts: started with .*, now"):
         lvdet.TopKWriter(tmp_path / "out.json", **options)
     finish(tmp_path / "out.json")
 
 
 def test_category_ids_left_out(tmp_path: Path) -> None:
     begun(tmp_path / "out.json", category_ids=list(range(100)))
-    with pytest.raises(lvdet.InputError, match=r"was begun with category_ids \[0, 1, .*…, which"):
-        lvdet.TopKWriter(tmp_path / "out.json", per_class=3)
+    with pytest.raises(lvdet.InputError, match=r"started with category_ids \[0, 1, .*…, now"):
+        lvdet.TopKWriter(tmp_path / "out.json", dets_per_class=3)
     finish(tmp_path / "out.json", category_ids=list(range(100)))
 
 
 def test_masks_after_a_restart(tmp_path: Path) -> None:
     begun(tmp_path / "out.json")
     with (
-        lvdet.TopKWriter(tmp_path / "out.json", per_class=3) as sink,
-        pytest.raises(lvdet.InputError, match="image 1000: has masks, but images before no"),
+        lvdet.TopKWriter(tmp_path / "out.json", dets_per_class=3) as sink,
+        pytest.raises(lvdet.InputError, match="image 1000: has masks, earlier images have no"),
     ):
         sink.add(1000, BOX, [0.5], [1], [{"size": [4, 3], "counts": "174"}])
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"version": 2}'])
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"version": 1, "per_class": 3}'])
 def test_settings_that_are_not_ours(text: str, tmp_path: Path) -> None:
     begun(tmp_path / "out.json")
     (journal_of(tmp_path / "out.json") / ".settings.json").write_text(text)
     with pytest.raises(lvdet.InputError, match="not a journal of this version"):
-        lvdet.TopKWriter(tmp_path / "out.json", per_class=3)
+        lvdet.TopKWriter(tmp_path / "out.json", dets_per_class=3)
 
 
 def test_a_folder_that_is_no_journal(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_a_folder_that_is_no_journal(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "rows-000000.jsonl").write_text("mine")
     with pytest.raises(lvdet.InputError, match="not a journal"):
-        lvdet.TopKWriter(tmp_path / "out.json", per_class=3)
+        lvdet.TopKWriter(tmp_path / "out.json", dets_per_class=3)
     assert (folder / "rows-000000.jsonl").read_text() == "mine"
 
 
@@ -143,26 +143,26 @@ def test_rows_that_are_damaged(tmp_path: Path) -> None:
     rows.write_bytes(b"\0" * rows.stat().st_size)
     for _ in range(2):  # and nothing stays locked
         with pytest.raises(lvdet.InputError, match=r"rows-000000\.jsonl, byte 0"):
-            lvdet.TopKWriter(tmp_path / "out.json", per_class=3)
+            lvdet.TopKWriter(tmp_path / "out.json", dets_per_class=3)
 
 
 def test_two_at_once(tmp_path: Path) -> None:
     target = tmp_path / "out.json"
-    with lvdet.TopKWriter(target, per_class=3) as sink:
+    with lvdet.TopKWriter(target, dets_per_class=3) as sink:
         add_all(sink, IMAGES[:3])
         for _ in range(2):
             with pytest.raises(lvdet.InputError, match="another TopKWriter is writing here"):
-                lvdet.TopKWriter(target, per_class=3)
+                lvdet.TopKWriter(target, dets_per_class=3)
         add_all(sink, IMAGES)
     assert records_of(target) == best(IMAGES, 3)
 
 
 def test_another_process_has_no_part_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker that was forked with the sink in its memory."""
-    with lvdet.TopKWriter(tmp_path / "out.json", per_class=3) as sink:
+    with lvdet.TopKWriter(tmp_path / "out.json", dets_per_class=3) as sink:
         with monkeypatch.context() as patch:
             patch.setattr(os, "getpid", lambda: -1)
-            with pytest.raises(lvdet.InputError, match="opened by another process"):
+            with pytest.raises(lvdet.InputError, match="belongs to another process"):
                 sink.add(1, BOX, [0.5], [1])
         sink.add(1, BOX, [0.5], [1])
 
@@ -170,10 +170,10 @@ def test_another_process_has_no_part_in_it(tmp_path: Path, monkeypatch: pytest.M
 def test_a_finished_file_is_not_begun_anew(tmp_path: Path) -> None:
     target = tmp_path / "out.json"
     finish(target)
-    with pytest.raises(lvdet.InputError, match="is there already; overwrite=True"):
-        lvdet.TopKWriter(target, per_class=3)
+    with pytest.raises(lvdet.InputError, match="already exists; pass overwrite=True"):
+        lvdet.TopKWriter(target, dets_per_class=3)
     assert [path.name for path in tmp_path.iterdir()] == ["out.json"]
-    with lvdet.TopKWriter(target, per_class=1, overwrite=True) as sink:
+    with lvdet.TopKWriter(target, dets_per_class=1, overwrite=True) as sink:
         add_all(sink, IMAGES[:6])
         assert records_of(target) == best(IMAGES, 3)
     assert records_of(target) == best(IMAGES[:6], 1)
@@ -183,9 +183,9 @@ def test_overwriting_goes_on_too(tmp_path: Path) -> None:
     target = tmp_path / "out.json"
     target.write_text("[]")
     begun(target, overwrite=True)
-    with pytest.raises(lvdet.InputError, match="is there already"):
-        lvdet.TopKWriter(target, per_class=3)
-    with lvdet.TopKWriter(target, per_class=3, overwrite=True) as sink:
+    with pytest.raises(lvdet.InputError, match="already exists"):
+        lvdet.TopKWriter(target, dets_per_class=3)
+    with lvdet.TopKWriter(target, dets_per_class=3, overwrite=True) as sink:
         assert len(sink) == 6
         add_all(sink, IMAGES)
     assert records_of(target) == best(IMAGES, 3)
@@ -202,14 +202,14 @@ def test_killed_before_the_journal_was_removed(
     target = tmp_path / "out.json"
     with monkeypatch.context() as patch:
         patch.setattr(journal.Journal, "remove", stop)
-        with pytest.raises(LoopError), lvdet.TopKWriter(target, per_class=3) as sink:
+        with pytest.raises(LoopError), lvdet.TopKWriter(target, dets_per_class=3) as sink:
             add_all(sink, IMAGES)
     assert journal_of(target).exists()
     if overwrite:
         finish(target, overwrite=True)
     else:
-        with pytest.raises(lvdet.InputError, match="is there already"):
-            lvdet.TopKWriter(target, per_class=3)
+        with pytest.raises(lvdet.InputError, match="already exists"):
+            lvdet.TopKWriter(target, dets_per_class=3)
     assert records_of(target) == best(IMAGES, 3)
     assert [path.name for path in tmp_path.iterdir()] == ["out.json"]
 
@@ -250,14 +250,14 @@ def test_a_full_disk(
     target = tmp_path / "out.json"
     begun(target)
     with small_journal(5, 300):
-        sink = lvdet.TopKWriter(target, per_class=3)
+        sink = lvdet.TopKWriter(target, dets_per_class=3)
         with monkeypatch.context() as patch:
             fail(patch)
             with pytest.raises(lvdet.OutputError, match="cannot be written: No space left"):
                 add_and_close(sink)
-    with pytest.raises(lvdet.InputError, match="the sink is closed"):
+    with pytest.raises(lvdet.InputError, match="the writer is closed"):
         sink.add(1000, BOX, [0.5], [1])
-    with pytest.raises(lvdet.OutputError, match="is not written, as an error had ended the sink"):
+    with pytest.raises(lvdet.OutputError, match="not written, an error ended the writer"):
         sink.close()
     assert not target.exists()
     finish(target)
@@ -266,29 +266,29 @@ def test_a_full_disk(
 def test_an_interrupt_in_add(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is in memory may be half changed then; what is on disk is right."""
     target = tmp_path / "out.json"
-    sink = lvdet.TopKWriter(target, per_class=3)
+    sink = lvdet.TopKWriter(target, dets_per_class=3)
     add_all(sink, IMAGES[:4])
     monkeypatch.setattr(sink._scores, "add", stop)
     with pytest.raises(LoopError):
         sink.add(IMAGES[4][0], *columns(IMAGES[4][1]))
-    with pytest.raises(lvdet.InputError, match="the sink is closed"):
+    with pytest.raises(lvdet.InputError, match="the writer is closed"):
         sink.add(IMAGES[5][0], *columns(IMAGES[5][1]))
     assert not target.exists()
     finish(target)
 
 
-@pytest.mark.parametrize("per_class", [3, 10_000])
-def test_threads_share_a_sink(per_class: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("dets_per_class", [3, 10_000])
+def test_threads_share_a_sink(dets_per_class: int, tmp_path: Path) -> None:
     """Whole images, each once, in whatever order; and a journal that can be opened again."""
     images = random_images(400, 5, most=20)
     parts = [images[place::4] for place in range(4)]
-    sink = lvdet.TopKWriter(tmp_path / "out.json", per_class=per_class)
+    sink = lvdet.TopKWriter(tmp_path / "out.json", dets_per_class=dets_per_class)
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda part: add_all(sink, part), parts))
     order = {image_id: place for place, image_id in enumerate(sink.images)}
     assert set(order) == {image_id for image_id, _ in images}
     sink._journal.release()  # as where the process was killed
-    with lvdet.TopKWriter(tmp_path / "out.json", per_class=per_class) as again:
+    with lvdet.TopKWriter(tmp_path / "out.json", dets_per_class=dets_per_class) as again:
         assert list(again.images) == list(order)
     added = sorted(images, key=lambda image: order[image[0]])
-    assert records_of(tmp_path / "out.json") == best(added, per_class)
+    assert records_of(tmp_path / "out.json") == best(added, dets_per_class)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import lvdet
 from files.record_files import assert_holds
-from lvdet.writers import journal, top_k_base
+from lvdet.writers import journal, top_k_writer
 from writers.added_images import (
     Image,
     add_all,
@@ -33,8 +33,8 @@ ENDINGS = [".json", ".jsonl", ".ndjson", ".parquet"]
 def small_journal(compact_rows: int, file_bytes: int) -> Iterator[None]:
     """Compacts and begins new files after so few rows and bytes."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(top_k_base, "COMPACT_ROWS", compact_rows)
-        patch.setattr(top_k_base, "GROWTH", 1.2)
+        patch.setattr(top_k_writer, "COMPACT_ROWS", compact_rows)
+        patch.setattr(top_k_writer, "GROWTH", 1.2)
         patch.setattr(journal, "FILE_BYTES", file_bytes)
         yield
 
@@ -68,22 +68,22 @@ def image_lists(draw: st.DrawFn) -> list[Image]:
 def test_the_best_of_each_class(
     tmp_path_factory: pytest.TempPathFactory,
     images: list[Image],
-    per_class: int,
+    dets_per_class: int,
     compact_rows: int,
     file_bytes: int,
     restarts: list[int],
 ) -> None:
     """With ties, compaction, several files and restarts; thresholds rise and are exact."""
     target = tmp_path_factory.mktemp("sink") / "out.jsonl"
-    expected = best(images, per_class)
+    expected = best(images, dets_per_class)
     before: dict[int, float] = {}
     with small_journal(compact_rows, file_bytes):
-        sink = lvdet.TopKWriter(target, per_class=per_class)
+        sink = lvdet.TopKWriter(target, dets_per_class=dets_per_class)
         for number, (image_id, records) in enumerate(images):
             if number in restarts:
                 before, rows = dict(sink.thresholds), sink.rows
                 sink.__exit__(KeyError, None, None)
-                sink = lvdet.TopKWriter(target, per_class=per_class)
+                sink = lvdet.TopKWriter(target, dets_per_class=dets_per_class)
                 assert (sink.thresholds, sink.rows) == (before, rows)
             boxes, scores, labels = columns(records)
             keeps = sink.keeps(scores, labels)
@@ -97,25 +97,27 @@ def test_the_best_of_each_class(
             for category_id, threshold in before.items():
                 assert sink.thresholds[category_id] >= threshold
             before = dict(sink.thresholds)
-            assert before == exact_thresholds(images[: number + 1], per_class)
-            assert sink.rows <= max(compact_rows, 1.2 * len(best(images[: number + 1], per_class)))
+            assert before == exact_thresholds(images[: number + 1], dets_per_class)
+            assert sink.rows <= max(
+                compact_rows, 1.2 * len(best(images[: number + 1], dets_per_class))
+            )
         assert list(sink.images) == [image_id for image_id, _ in images]
         sink.close()
     assert records_of(target) == expected
     assert [path.name for path in target.parent.iterdir()] == ["out.jsonl"]
 
 
-def exact_thresholds(images: list[Image], per_class: int) -> dict[int, float]:
+def exact_thresholds(images: list[Image], dets_per_class: int) -> dict[int, float]:
     kept: dict[int, list[float]] = {}
-    for row in best(images, per_class):
+    for row in best(images, dets_per_class):
         kept.setdefault(row["category_id"], []).append(row["score"])
-    return {name: min(scores) for name, scores in kept.items() if len(scores) == per_class}
+    return {name: min(scores) for name, scores in kept.items() if len(scores) == dets_per_class}
 
 
-@pytest.mark.parametrize("per_class", [1, 7, 100, 3000])
-def test_many_rows_of_one_class(per_class: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("dets_per_class", [1, 7, 100, 3000])
+def test_many_rows_of_one_class(dets_per_class: int, tmp_path: Path) -> None:
     """Enough of them that scores are taken in one at a time, in heaps, and all at once."""
-    rng = np.random.default_rng(per_class)
+    rng = np.random.default_rng(dets_per_class)
     images: list[Image] = []
     for image_id, count in enumerate([1, 5, 900, 3, 1, 40, 2000, 5, 700, *[3] * 200]):
         scores = np.round(rng.beta(1 + image_id / 60, 2, count), 3).tolist()
@@ -128,17 +130,17 @@ def test_many_rows_of_one_class(per_class: int, tmp_path: Path) -> None:
                 ],
             )
         )
-    with lvdet.TopKWriter(tmp_path / "out.jsonl", per_class=per_class) as sink:
+    with lvdet.TopKWriter(tmp_path / "out.jsonl", dets_per_class=dets_per_class) as sink:
         for number, (image_id, records) in enumerate(images):
             sink.add(image_id, *columns(records))
             if number % 10 == 0:
-                assert sink.thresholds == exact_thresholds(images[: number + 1], per_class)
-    assert records_of(tmp_path / "out.jsonl") == best(images, per_class)
+                assert sink.thresholds == exact_thresholds(images[: number + 1], dets_per_class)
+    assert records_of(tmp_path / "out.jsonl") == best(images, dets_per_class)
 
 
 def test_after_compaction_only_the_best_are_left(tmp_path: Path) -> None:
     images = random_images(60, 1)
-    with small_journal(5, 200), lvdet.TopKWriter(tmp_path / "out.json", per_class=3) as sink:
+    with small_journal(5, 200), lvdet.TopKWriter(tmp_path / "out.json", dets_per_class=3) as sink:
         smallest = math.inf
         for number, (image_id, records) in enumerate(images):
             before = sink.rows
@@ -155,7 +157,7 @@ def test_after_compaction_only_the_best_are_left(tmp_path: Path) -> None:
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_formats(ending: str, tmp_path: Path) -> None:
     images = random_images(30, 2)
-    with lvdet.TopKWriter(tmp_path / f"out{ending}", per_class=5) as sink:
+    with lvdet.TopKWriter(tmp_path / f"out{ending}", dets_per_class=5) as sink:
         add_all(sink, images)
         assert not (tmp_path / f"out{ending}").exists()
     assert_holds(lvdet.read_detections(tmp_path / f"out{ending}"), best(images, 5))
@@ -164,7 +166,7 @@ def test_formats(ending: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.parametrize("images", [[], [(5, []), (6, [])]])
 def test_no_detections(ending: str, images: list[Image], tmp_path: Path) -> None:
-    with lvdet.TopKWriter(tmp_path / f"out{ending}", per_class=5) as sink:
+    with lvdet.TopKWriter(tmp_path / f"out{ending}", dets_per_class=5) as sink:
         add_all(sink, images)
         assert len(sink) == len(images)
         assert sink
@@ -174,9 +176,9 @@ def test_no_detections(ending: str, images: list[Image], tmp_path: Path) -> None
 def test_the_journal_can_be_read(tmp_path: Path) -> None:
     """As a folder of detections, for a first look at what is there."""
     images = random_images(30, 3)
-    with lvdet.TopKWriter(tmp_path / "out.parquet", per_class=2) as sink:
+    with lvdet.TopKWriter(tmp_path / "out.parquet", dets_per_class=2) as sink:
         add_all(sink, images)
-        so_far = lvdet.read_detections(journal_of(tmp_path / "out.parquet"), per_class=2)
+        so_far = lvdet.read_detections(journal_of(tmp_path / "out.parquet"), dets_per_class=2)
         assert records_of(so_far) == best(images, 2)
 
 
@@ -214,7 +216,7 @@ class Tensor:
 @pytest.mark.parametrize("odd", [False, True])
 def test_tensors(odd: bool, tmp_path: Path) -> None:
     images = random_images(20, 4)
-    with lvdet.TopKWriter(tmp_path / "out.json", per_class=5) as sink:
+    with lvdet.TopKWriter(tmp_path / "out.json", dets_per_class=5) as sink:
         for image_id, records in images:
             boxes, scores, labels = columns(records)
             number = Tensor(image_id)
@@ -231,7 +233,7 @@ def test_tensors(odd: bool, tmp_path: Path) -> None:
 def test_single_precision_is_kept_exactly(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     boxes, scores = rng.random((50, 4), np.float32), rng.random(50, np.float32)
-    with lvdet.TopKWriter(tmp_path / "out.json", per_class=50) as sink:
+    with lvdet.TopKWriter(tmp_path / "out.json", dets_per_class=50) as sink:
         sink.add(np.int32(4), boxes, scores, np.ones(50, np.uint8))
     dt = lvdet.read_detections(tmp_path / "out.json")
     assert np.array_equal(dt.score, scores)
@@ -239,7 +241,7 @@ def test_single_precision_is_kept_exactly(tmp_path: Path) -> None:
 
 
 def test_corners(tmp_path: Path) -> None:
-    with lvdet.TopKWriter(tmp_path / "out.json", per_class=5, box_format="xyxy") as sink:
+    with lvdet.TopKWriter(tmp_path / "out.json", dets_per_class=5, box_format="xyxy") as sink:
         sink.add(1, np.array([[10, 20, 15.5, 30], [1, 1, 1, 1]]), [0.5, 0.25], [1, 1])
         sink.add(2, np.zeros((0, 4)), [], [])
     dt = lvdet.read_detections(tmp_path / "out.json")
@@ -248,7 +250,7 @@ def test_corners(tmp_path: Path) -> None:
 
 def test_labels_as_places_of_category_ids(tmp_path: Path) -> None:
     ids = [90, 3, -7]
-    with lvdet.TopKWriter(tmp_path / "out.json", per_class=1, category_ids=ids) as sink:
+    with lvdet.TopKWriter(tmp_path / "out.json", dets_per_class=1, category_ids=ids) as sink:
         sink.add(1, [[0, 0, 1, 1]] * 3, [0.5, 0.25, 0.125], [2, 0, 2])
         assert sink.thresholds == {-7: 0.5, 90: 0.25}
         assert (sink.threshold(2), sink.threshold(0), sink.threshold(1)) == (0.5, 0.25, -math.inf)
@@ -279,12 +281,12 @@ BOX = [[0.0, 0.0, 1.0, 1.0]]
         ((5.0, BOX, [0.5], [1]), "image_id is 5.0"),
         ((True, BOX, [0.5], [1]), "image_id is True"),
         ((2**63, BOX, [0.5], [1]), "image_id is 9223372036854775808"),
-        ((1, BOX, [0.5], [1]), "image 1: was added before"),
+        ((1, BOX, [0.5], [1]), "image 1: already added"),
     ],
 )
 def test_what_cannot_be_added(arguments: tuple[Any, ...], says: str, tmp_path: Path) -> None:
     """It is said which image, and the sink goes on without it."""
-    with lvdet.TopKWriter(tmp_path / "out.json", per_class=5) as sink:
+    with lvdet.TopKWriter(tmp_path / "out.json", dets_per_class=5) as sink:
         sink.add(1, BOX, [0.25], [1])
         with pytest.raises(lvdet.InputError) as caught:
             sink.add(*arguments)
@@ -297,14 +299,14 @@ def test_what_cannot_be_added(arguments: tuple[Any, ...], says: str, tmp_path: P
 @pytest.mark.parametrize("box", [[[0, 0, 1]], [["a", 0, 1, 1]], [[5, 5, 4, 6]]])
 def test_corners_that_cannot_be_added(box: Any, tmp_path: Path) -> None:
     with (
-        lvdet.TopKWriter(tmp_path / "out.json", per_class=5, box_format="xyxy") as sink,
+        lvdet.TopKWriter(tmp_path / "out.json", dets_per_class=5, box_format="xyxy") as sink,
         pytest.raises(lvdet.InputError, match="image 5"),
     ):
         sink.add(5, box, [0.5], [1])
 
 
 def test_keeps_of_what_is_no_pair(tmp_path: Path) -> None:
-    with lvdet.TopKWriter(tmp_path / "out.json", per_class=5) as sink:
+    with lvdet.TopKWriter(tmp_path / "out.json", dets_per_class=5) as sink:
         for scores, labels in (([0.5], [1, 2]), (["x"], [1]), ([0.5], [1.5])):
             with pytest.raises(lvdet.InputError, match="keeps"):
                 sink.keeps(scores, labels)
@@ -314,13 +316,13 @@ def test_keeps_of_what_is_no_pair(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("path", "options", "says"),
     [
-        ("out.txt", {"per_class": 5}, "unknown ending '.txt'"),
-        ("out.json", {"per_class": 0}, "per_class is 0"),
-        ("out.json", {"per_class": 2.5}, "per_class is 2.5"),
-        ("out.json", {"per_class": True}, "per_class is True"),
-        ("out.json", {"per_class": 5, "box_format": "cxcywh"}, "box_format is 'cxcywh'"),
-        ("out.json", {"per_class": 5, "category_ids": ["cat"]}, "category_ids"),
-        ("folder.json", {"per_class": 5, "overwrite": True}, "folder.json: is no file"),
+        ("out.txt", {"dets_per_class": 5}, "unknown ending '.txt'"),
+        ("out.json", {"dets_per_class": 0}, "dets_per_class is 0"),
+        ("out.json", {"dets_per_class": 2.5}, "dets_per_class is 2.5"),
+        ("out.json", {"dets_per_class": True}, "dets_per_class is True"),
+        ("out.json", {"dets_per_class": 5, "box_format": "cxcywh"}, "box_format is 'cxcywh'"),
+        ("out.json", {"dets_per_class": 5, "category_ids": ["cat"]}, "category_ids"),
+        ("folder.json", {"dets_per_class": 5, "overwrite": True}, "json: not a regular file"),
     ],
 )
 def test_what_cannot_be_opened(
@@ -336,16 +338,16 @@ def test_what_cannot_be_opened(
 def test_a_place_that_cannot_be_written(path: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(lvdet.OutputError, match="cannot be written"):
-        lvdet.TopKWriter(tmp_path / path, per_class=5)
+        lvdet.TopKWriter(tmp_path / path, dets_per_class=5)
 
 
 def test_a_closed_sink(tmp_path: Path) -> None:
-    sink = lvdet.TopKWriter(tmp_path / "out.json", per_class=5)
+    sink = lvdet.TopKWriter(tmp_path / "out.json", dets_per_class=5)
     sink.add(1, BOX, [0.5], [1])
     sink.close()
     sink.close()
     assert len(sink) == sink.rows == 1
-    with pytest.raises(lvdet.InputError, match="the sink is closed"):
+    with pytest.raises(lvdet.InputError, match="the writer is closed"):
         sink.add(2, BOX, [0.5], [1])
 
 
@@ -353,7 +355,7 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     file = tmp_path / "elsewhere" / "real.json"
     (tmp_path / "out.json").symlink_to(file)
-    with lvdet.TopKWriter(tmp_path / "out.json", per_class=5) as sink:
+    with lvdet.TopKWriter(tmp_path / "out.json", dets_per_class=5) as sink:
         sink.add(1, BOX, [0.5], [1])
         assert journal_of(file).is_dir()
     assert (tmp_path / "out.json").is_symlink()
@@ -361,7 +363,7 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
 
 
 def test_what_cannot_enter_is_not_written(tmp_path: Path) -> None:
-    with lvdet.TopKWriter(tmp_path / "out.json", per_class=3) as sink:
+    with lvdet.TopKWriter(tmp_path / "out.json", dets_per_class=3) as sink:
         for image_id in range(20):
             sink.add(image_id, BOX * 5, [0.5, 0.5, 0.25, 0.5, 0.5], [1] * 5)
             assert sink.rows == 3

@@ -51,6 +51,7 @@ app.command("train", epilog=train.EXAMPLES)(train.run)
 app.command("predict", epilog=predict.EXAMPLES)(predict.run)
 app.command("synth", epilog=synth.EXAMPLES)(synth.run)
 
+INTERRUPTED = 130
 #: What typer raises for a command line that makes no sense; it has no public name there.
 _UsageError: type[Any] = typer.BadParameter.__mro__[2]
 
@@ -76,4 +77,6 @@ def run(arguments: Sequence[str]) -> int:
         raise InputError(f"{error.format_message()} (see --help)") from None
     except typer.Abort:
         raise KeyboardInterrupt from None
+    if code == INTERRUPTED:  # what newer versions of typer make of Ctrl-C
+        raise KeyboardInterrupt
     return code if isinstance(code, int) else 0

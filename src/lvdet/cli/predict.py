@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import tempfile
-from argparse import Namespace
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from lvdet.cli import BARE
-from lvdet.cli.argument_parser import ArgumentParser
+import typer
+
 from lvdet.cli.json_file import write_json
 from lvdet.cli.targets import require_target
 from lvdet.cli.terminal import note, progress_bar
@@ -20,7 +18,7 @@ if TYPE_CHECKING:
     from lvdet.inference.settings import Settings, Summary
     from lvdet.training.records.checkpoint import LoadedModel
 
-EXAMPLES = """\
+EXAMPLES = """\b
 Examples:
   lvdet predict runs/first lvis_v1_val.json --images coco -o results.json
   lvdet predict runs/first photos -o photos.json --score 0.05
@@ -29,41 +27,134 @@ Examples:
 """
 
 
-def run(arguments: Sequence[str]) -> None:
-    """Predict, and print what was written."""
-    options = _parsed(arguments)
-    output: Path | None = options.output
-    if output is None and options.picture is None:
-        raise InputError("-o has to name a file for the detections, or --picture one for a picture")
-    if (options.picture is None) != (options.image is None):
-        raise InputError("--picture and --image are given together: a file, and what it shows")
-    require_target(options.summary, (".json",))
-    require_target(options.picture, (".png",))
+def run(
+    checkpoint: Annotated[
+        Path,
+        typer.Argument(
+            metavar="CHECKPOINT",
+            help="Run folder (its last checkpoint), checkpoint folder or model.safetensors.",
+        ),
+    ],
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="IMAGES",
+            help="LVIS or COCO annotations with the ids of the images, or a folder of images, "
+            "which get ids from 1 in order of name.",
+        ),
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="OUT",
+            help="Detections to write: .json, .jsonl, .ndjson or .parquet. For a folder of "
+            "images, OUT.images.json lists the ids.",
+        ),
+    ] = None,
+    images: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Folder of the images named in the annotations."),
+    ] = None,
+    dets_per_class: Annotated[
+        int, typer.Option(metavar="N", help="Detections to keep per class over all images.")
+    ] = 10_000,
+    score: Annotated[
+        float,
+        typer.Option(
+            metavar="S",
+            help="Minimum score (exclusive). The paper uses 1e-7, which fills rare classes and "
+            "takes longer.",
+        ),
+    ] = 1e-4,
+    nms: Annotated[
+        str,
+        typer.Option(
+            metavar="IOU,…",
+            help="IoU above which a box suppresses lower-scored boxes of its class. Several "
+            "values share one pass and write a file each: OUT.nms0.3.json, …",
+        ),
+    ] = "0.5",
+    no_masks: Annotated[bool, typer.Option("--no-masks", help="Write boxes only.")] = False,
+    batch: Annotated[int, typer.Option(metavar="N", help="Images per batch.")] = 8,
+    workers: Annotated[
+        int,
+        typer.Option(metavar="N", help="Processes that load images; -1: one per core, up to 8."),
+    ] = -1,
+    device: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="cuda, cuda:1, cpu, … Default: a GPU if there is one."),
+    ] = None,
+    precision: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="fp32, or bf16: faster on a GPU, with scores of about three digits.",
+        ),
+    ] = "fp32",
+    summary: Annotated[
+        Path | None, typer.Option(metavar="FILE.json", help="Write counts and timing as JSON.")
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace existing detections.")
+    ] = False,
+    skip_damaged: Annotated[
+        bool,
+        typer.Option(
+            "--skip-damaged",
+            help="Continue past damaged images, and name them at the end. Can be added when "
+            "resuming.",
+        ),
+    ] = False,
+    picture: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.png",
+            help="Draw the detections on one image. Without -o, only that image is predicted.",
+        ),
+    ] = None,
+    image: Annotated[
+        str | None, typer.Option(metavar="ID|NAME", help="The image of --picture.")
+    ] = None,
+    above: Annotated[
+        float, typer.Option(metavar="S", help="Minimum score (exclusive) in the picture.")
+    ] = 0.3,
+) -> None:
+    """Run a trained detector over images and keep the best detections per class.
+
+    Memory is bounded. Run the same command again to resume an interrupted prediction.
+    """
+    if output is None and picture is None:
+        raise InputError("pass -o FILE for the detections, or --picture FILE.png for a picture")
+    if (picture is None) != (image is None):
+        raise InputError("--picture and --image go together: the file to draw, and what it shows")
+    require_target(summary, (".json",))
+    require_target(picture, (".png",))
     require_target(output)
 
+    from lvdet.files.detection_files import require_ending
     from lvdet.inference.device import device_of
     from lvdet.inference.image_list import images_of, sidecar, write_sidecar
     from lvdet.inference.settings import Settings
-    from lvdet.inference.sinks import require_format
     from lvdet.training.records.checkpoint import load_model
 
     if output is not None:
-        require_format(output)
+        require_ending(output)
     settings = Settings(
-        per_class=options.per_class,
-        score=options.score,
-        nms=_thresholds(options.nms),
-        masks=not options.no_masks,
-        batch=options.batch,
-        workers=options.workers,
-        precision=options.precision,
-        overwrite=options.overwrite,
-        skip_damaged=options.skip_damaged,
+        dets_per_class=dets_per_class,
+        score=score,
+        nms=_thresholds(nms),
+        masks=not no_masks,
+        batch=batch,
+        workers=workers,
+        precision=precision,
+        overwrite=overwrite,
+        skip_damaged=skip_damaged,
     )
-    with progress_bar("reading annotations") as update:
-        listed = images_of(options.source, options.images, update)
-    shown = None if options.image is None else listed.find(options.image)
-    model = load_model(options.checkpoint, device_of(options.device))
+    listed = images_of(source, images, progress_bar)
+    shown = None if image is None else listed.find(image)
+    model = load_model(checkpoint, device_of(device))
     ids, names = model.category_ids.tolist(), model.category_names
     listed.require_classes_of(ids, names)
     missing = listed.missing_note(ids, names)
@@ -71,126 +162,18 @@ def run(arguments: Sequence[str]) -> None:
         note(missing)
 
     if output is None:
-        _picture_alone(model, listed, settings, options)
+        assert shown is not None
+        assert picture is not None
+        _picture_alone(model, shown, settings, picture, above)
         return
-    summary = _predict(model, listed, output, settings)
+    done = _predict(model, listed, output, settings)
     if not listed.categories:
         write_sidecar(listed, ids, names, sidecar(output))
         print(f"wrote {sidecar(output)}: the ids of {len(listed.images):,} images")
-    if options.summary is not None:
-        write_json(summary.to_dict() | {"step": model.step}, options.summary)
-    if shown is not None:
-        _draw(shown, summary.files[0].path, model, options)
-
-
-def _parsed(arguments: Sequence[str]) -> Namespace:
-    parser = ArgumentParser(
-        "predict",
-        BARE["predict"]
-        + " Memory is bounded, and what was finished is kept: a prediction that was killed goes on "
-        "when the same command is given again.",
-        EXAMPLES,
-    )
-    parser.add_argument(
-        "checkpoint",
-        metavar="CHECKPOINT",
-        type=Path,
-        help="A run's folder (its last checkpoint), a checkpoint's folder or a model.safetensors.",
-    )
-    parser.add_argument(
-        "source",
-        metavar="IMAGES",
-        type=Path,
-        help="An annotation file in LVIS or COCO format, whose ids the images get, or a folder of "
-        "images, which get ids from 1 in the order of their names.",
-    )
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="OUT",
-        type=Path,
-        help="The detections to write: .json, .jsonl, .ndjson or .parquet (JSON only where lvdet's "
-        "compiled core is missing). Of a folder's images, OUT.images.json has the ids.",
-    )
-    parser.add_argument(
-        "--images",
-        metavar="FOLDER",
-        type=Path,
-        help="The folder that the file names of an annotation file are in.",
-    )
-    parser.add_argument(
-        "--per-class",
-        metavar="K",
-        type=int,
-        default=10_000,
-        help="Detections of each class to keep over all images, the best. Default: 10000.",
-    )
-    parser.add_argument(
-        "--score",
-        metavar="S",
-        type=float,
-        default=1e-4,
-        help="What a score has to exceed. Default: 1e-4; the paper's authors took 1e-7 for the "
-        "best of each class, which fills rare classes and takes longer.",
-    )
-    parser.add_argument(
-        "--nms",
-        metavar="IOU,…",
-        default="0.5",
-        help="Overlap above which the better of two boxes of a class suppresses the other. "
-        "Default: 0.5. Several come from one pass, each into a file: OUT.nms0.3.json, …",
-    )
-    parser.add_argument("--no-masks", action="store_true", help="Write boxes only.")
-    parser.add_argument(
-        "--batch", metavar="N", type=int, default=8, help="Images at a time. Default: 8."
-    )
-    parser.add_argument(
-        "--workers",
-        metavar="N",
-        type=int,
-        default=-1,
-        help="Processes that load images. Default: one a core, up to 8.",
-    )
-    parser.add_argument(
-        "--device", metavar="NAME", help="cuda, cuda:1, cpu, … Default: a GPU where there is one."
-    )
-    parser.add_argument(
-        "--precision",
-        metavar="NAME",
-        default="fp32",
-        help="fp32 or bf16: what the network computes in. bf16 is faster on a GPU, and scores "
-        "have about three digits. Default: fp32.",
-    )
-    parser.add_argument(
-        "--summary",
-        metavar="FILE.json",
-        type=Path,
-        help="Write what was done, and how much was written, as JSON.",
-    )
-    parser.add_argument(
-        "--overwrite", action="store_true", help="Replace detections that are there already."
-    )
-    parser.add_argument(
-        "--skip-damaged",
-        action="store_true",
-        help="Go on where a file is no image: it has no detections, and is named at the end. May "
-        "be added to a prediction that such a file has ended.",
-    )
-    parser.add_argument(
-        "--picture",
-        metavar="FILE.png",
-        type=Path,
-        help="Draw the detections on one image. Without -o, only that image is predicted.",
-    )
-    parser.add_argument("--image", metavar="ID|NAME", help="The image of --picture.")
-    parser.add_argument(
-        "--above",
-        metavar="S",
-        type=float,
-        default=0.3,
-        help="The score from which detections are in the picture. Default: 0.3.",
-    )
-    return parser.parse_args(arguments)
+    if summary is not None:
+        write_json(done.to_dict() | {"step": model.step}, summary)
+    if shown is not None and picture is not None:
+        _draw(shown, done.files[0].path, model, picture, above)
 
 
 def _thresholds(text: str) -> tuple[float, ...]:
@@ -205,20 +188,19 @@ def _predict(model: LoadedModel, listed: ImageList, output: Path, settings: Sett
     from lvdet.inference.predict import predict
     from lvdet.training.records.live_line import duration
 
-    progress = progress_bar
     try:
-        summary = predict(model, listed.images, output, settings, progress)
+        summary = predict(model, listed.images, output, settings, progress_bar)
     except DamagedImageError as error:
         raise InputError(
-            f"{error}; the same command with --skip-damaged goes on from here without such images"
+            f"{error}; repeat the command with --skip-damaged to resume without such images"
         ) from None
     for text in summary.notes:
         note(text)
     for file in summary.files:
         print(
             f"wrote {file.path}: {file.detections:,} detections of {file.classes:,} classes "
-            f"({file.full_classes:,} with {settings.per_class:,}) on {summary.images:,} images, "
-            f"{file.detections / summary.images:,.1f} an image"
+            f"({file.full_classes:,} with {settings.dets_per_class:,}) on {summary.images:,} "
+            f"images, {file.detections / summary.images:,.1f} per image"
             f"{'' if summary.masks else ', without masks'}"
         )
     seconds = summary.seconds
@@ -227,35 +209,26 @@ def _predict(model: LoadedModel, listed: ImageList, output: Path, settings: Sett
 
 
 def _picture_alone(
-    model: LoadedModel, listed: ImageList, settings: Settings, options: Namespace
+    model: LoadedModel, shown: tuple[int, Path], settings: Settings, picture: Path, above: float
 ) -> None:
     """Predicts one image, and leaves nothing but the picture."""
     from dataclasses import replace
 
     from lvdet.inference.predict import predict
 
-    shown = listed.find(options.image)
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "detections.jsonl"
         alone = replace(settings, nms=settings.nms[:1], workers=0, batch=1)
         predict(model, [shown], out, alone)
-        _draw(shown, out, model, options)
+        _draw(shown, out, model, picture, above)
 
 
 def _draw(
-    shown: tuple[int, Path], detections: Path, model: LoadedModel, options: Namespace
+    shown: tuple[int, Path], detections: Path, model: LoadedModel, picture: Path, above: float
 ) -> None:
-    from lvdet.inference.picture import save_picture
-    from lvdet.inference.sinks import records_of_image
+    from lvdet.inference.picture import detections_on, save_picture
 
     names = dict(zip(model.category_ids.tolist(), model.category_names, strict=True))
-    count = save_picture(
-        shown[1],
-        records_of_image(detections, shown[0]),
-        names,
-        options.picture,
-        above=options.above,
-    )
-    print(
-        f"wrote {options.picture}: {count:,} detections above {options.above:g} on {shown[1].name}"
-    )
+    image_id, path = shown
+    count = save_picture(path, detections_on(detections, image_id), names, picture, above=above)
+    print(f"wrote {picture}: {count:,} detections above {above:g} on {path.name}")

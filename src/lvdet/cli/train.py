@@ -4,66 +4,70 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from lvdet.cli import BARE
-from lvdet.cli.argument_parser import ArgumentParser
+import typer
+
 from lvdet.cli.json_file import write_json
 from lvdet.cli.targets import require_target
 from lvdet.cli.terminal import progress_bar
+from lvdet.errors import InputError
 
 if TYPE_CHECKING:
-    from lvdet.files.progress import Update
+    from lvdet.files.progress import Progress
     from lvdet.training.configuration.config import Config
     from lvdet.training.model.detector import Detector
     from lvdet.training.records.vocabulary import Vocabulary
 
-EXAMPLES = """\
+EXAMPLES = """\b
 Examples:
   lvdet train images/config.toml
   lvdet train mask_rcnn.toml --set schedule.rate=0.01 --set classifier.loss=federated
-  lvdet train mask_rcnn.toml --out runs/second --resume
+  lvdet train mask_rcnn.toml -o runs/second --resume
+  torchrun --nproc-per-node 8 -m lvdet train mask_rcnn.toml
 """
-_MORE = (
-    " Ctrl-C writes a checkpoint and stops; --resume goes on as if nothing had happened. On"
-    " several GPUs: torchrun --nproc-per-node 8 -m lvdet train CONFIG.toml"
-)
 
 
-def run(arguments: Sequence[str]) -> None:
-    """Parses, trains, and says where the last checkpoint is."""
-    parser = ArgumentParser("train", BARE["train"] + _MORE, EXAMPLES)
-    parser.add_argument("config", metavar="CONFIG.toml", type=Path, help="What to train.")
-    parser.add_argument(
-        "--set",
-        metavar="SECTION.KEY=VALUE",
-        action="append",
-        default=[],
-        help="Change a key of the config; may be given several times.",
-    )
-    parser.add_argument(
-        "--out",
-        metavar="DIR",
-        type=Path,
-        help="Folder of the run. Default: runs/ and the config's name.",
-    )
-    again = parser.add_mutually_exclusive_group()
-    again.add_argument(
-        "--resume", action="store_true", help="Go on from the last checkpoint in the folder."
-    )
-    again.add_argument(
-        "--overwrite", action="store_true", help="Remove the run that is in the folder."
-    )
-    parser.add_argument(
-        "--device", choices=("cuda", "cpu"), help="Default: cuda where there is a GPU."
-    )
-    parser.add_argument(
-        "--output", metavar="FILE.json", type=Path, help="Write what came out as JSON."
-    )
-    options = parser.parse_args(arguments)
-    require_target(options.output)
+def run(
+    config: Annotated[Path, typer.Argument(metavar="CONFIG.toml", help="What to train.")],
+    assignments: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="SECTION.KEY=VALUE", help="Override a config key; may be repeated."
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="DIR",
+            help="Run folder for checkpoints and logs. Default: runs/ and the config's name.",
+        ),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Resume from the last checkpoint in the run folder.")
+    ] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Remove the run in the folder and start over.")
+    ] = False,
+    device: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="cuda or cpu. Default: cuda if there is a GPU."),
+    ] = None,
+    summary: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.json", help="Write checkpoint, losses and AP as JSON."),
+    ] = None,
+) -> None:
+    """Train a large-vocabulary detector from a config file, or resume a run.
+
+    Ctrl-C writes a checkpoint and stops; --resume continues from it with identical results.
+    """
+    if resume and overwrite:
+        raise InputError("--resume and --overwrite cannot be combined")
+    require_target(summary)
 
     from lvdet.training.configuration.config_file import read_config
     from lvdet.training.loop.stopping import StoppedError
@@ -71,16 +75,16 @@ def run(arguments: Sequence[str]) -> None:
     from lvdet.training.records.log import read_log
     from lvdet.training.train import train
 
-    config = read_config(options.config, options.set)
-    folder = options.out or Path("runs") / options.config.stem
+    resolved = read_config(config, assignments or [])
+    folder = output or Path("runs") / config.stem
     first = os.environ.get("RANK", "0") == "0"
     try:
         checkpoint = train(
-            config,
+            resolved,
             folder,
-            device=options.device,
-            resume=options.resume,
-            overwrite=options.overwrite,
+            device=device,
+            resume=resume,
+            overwrite=overwrite,
             evaluate=_evaluate,
             check=_check,
             line=LiveLine(),
@@ -92,25 +96,23 @@ def run(arguments: Sequence[str]) -> None:
         sys.exit(128 + stopped.signal)
     if not first:
         return
-    records = read_log(folder / "log.jsonl")
-    if options.output is not None:
-        write_json(
-            {
-                "checkpoint": str(checkpoint),
-                "steps": config.schedule.steps,
-                "log": next((r for r in reversed(records) if "losses" in r), None),
-                "evaluation": next((r for r in reversed(records) if "evaluation" in r), None),
-            },
-            options.output,
-        )
+    if summary is not None:
+        records = read_log(folder / "log.jsonl")
+        content = {
+            "checkpoint": str(checkpoint),
+            "steps": resolved.schedule.steps,
+            "log": next((r for r in reversed(records) if "losses" in r), None),
+            "evaluation": next((r for r in reversed(records) if "evaluation" in r), None),
+        }
+        write_json(content, summary)
     print(checkpoint)
 
 
-def _check(config: Config, trained: Vocabulary, update: Update | None) -> None:
+def _check(config: Config, trained: Vocabulary, progress: Progress | None) -> None:
     """Refuses validation data that an evaluation would refuse, after many steps."""
     from lvdet.inference.image_list import annotated_images
 
-    listed = annotated_images(Path(config.data.val), Path(config.data.val_images), update)
+    listed = annotated_images(Path(config.data.val), Path(config.data.val_images), progress)
     listed.require_classes_of(trained.ids.tolist(), trained.names)
 
 

@@ -40,7 +40,7 @@ def in_order(
             yield futures.pop().result()  # let go of, so that results do not pile up
     except BrokenProcessPool:
         raise OutputError(
-            "a worker process was ended from outside (is memory short?); use fewer workers"
+            "a worker process was killed, perhaps for lack of memory; use fewer --workers"
         ) from None
     finally:
         pool.shutdown(cancel_futures=True)
@@ -66,8 +66,8 @@ def _settle() -> None:
     if parent is not None:
         sentinel = parent.sentinel
 
-        def progress() -> None:
+        def end_with_parent() -> None:
             wait([sentinel])
             os._exit(1)
 
-        threading.Thread(target=progress, daemon=True).start()
+        threading.Thread(target=end_with_parent, daemon=True).start()

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 
-#: Unlabelled classes for each positive one, and negative classes an image, in the mean.
+#: Unlabelled classes for each positive one, and negative classes per image, on average.
 _UNVERIFIED = 0.15
 _NEGATIVES = 10.0
 #: How often a class with `_MANY` objects or more is not exhaustive.

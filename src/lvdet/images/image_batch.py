@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from lvdet import _native
 from lvdet.errors import OutputError
 from lvdet.images.scene import Scene, World, compose
 from lvdet.images.things import Ints
 from lvdet.images.visible import visible_parts
-from lvdet.rasters.run_lengths import encode
 
 _QUALITY = 90
 
@@ -60,7 +60,8 @@ def describe(scene: Scene, image_id: int, name: str) -> Described:
     """The records of LVIS; ids of categories are rows of the vocabulary plus 1."""
     height, width = scene.owner.shape
     parts = visible_parts(scene.owner, len(scene.category))
-    texts = encode(parts.counts, parts.offsets)
+    data, ends = _native.rle_encode(parts.counts, parts.offsets)
+    text, ends = data.tobytes().decode("ascii"), ends.tolist()
     category = (scene.category + 1).tolist()
     box, area = parts.box.tolist(), parts.area.tolist()
     image = {
@@ -77,7 +78,7 @@ def describe(scene: Scene, image_id: int, name: str) -> Described:
             "category_id": category[row],
             "bbox": box[row],
             "area": area[row],
-            "segmentation": {"size": [height, width], "counts": texts[row]},
+            "segmentation": {"size": [height, width], "counts": text[ends[row] : ends[row + 1]]},
         }
         for row in np.flatnonzero(scene.annotated).tolist()
     ]

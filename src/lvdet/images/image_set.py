@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from lvdet.errors import InputError
-from lvdet.files.progress import Update
+from lvdet.files.progress import Progress, track
 from lvdet.images import tail
 from lvdet.images.class_names import COMBINATIONS, draw_vocabulary
 from lvdet.images.drawing_processes import in_order
@@ -38,7 +38,7 @@ class Settings:
     images, val_images: of the two parts; no `val_images`: a fifth of the training images
     classes: from 2 to `COMBINATIONS`
     size:    pixels of the longer side
-    objects: labelled objects in an image, in the mean
+    objects: labelled objects per image, on average
     """
 
     images: int = 10_000
@@ -66,7 +66,7 @@ class Settings:
         if room < self.classes:
             raise InputError(
                 f"{self.images:,} images of {self.objects:g} objects have room for {room:,} "
-                f"classes, not for {self.classes:,}: more --images or fewer --classes are needed"
+                f"classes, not {self.classes:,}: pass more --images or fewer --classes"
             )
 
 
@@ -113,7 +113,7 @@ def make_image_set(
     *,
     workers: int = 1,
     overwrite: bool = False,
-    update: Update | None = None,
+    progress: Progress | None = None,
 ) -> Summary:
     """Makes the set: folders train and val of pictures, then annotations and a config to train.
 
@@ -134,7 +134,10 @@ def make_image_set(
         for number in (settings.images, settings.validation)
     )
     done, total = 0, settings.images + settings.validation
-    with closing(in_order(partial(make_batch, world), batches, workers)) as results:
+    with (
+        track(progress, "drawing", "images") as update,
+        closing(in_order(partial(make_batch, world), batches, workers)) as results,
+    ):
         for batch, described in zip(batches, results, strict=True):
             for record in described:
                 _add((train, val)[batch.part], record)
@@ -233,4 +236,4 @@ def _write_set(
 
 def _within(name: str, value: float, least: float, most: float, where: str = "") -> None:
     if not least <= value <= most:
-        raise InputError(f"--{name} must be from {least:,} to {most:,}{where}, got {value:,}")
+        raise InputError(f"--{name} is {value:,}, expected {least:,} to {most:,}{where}")

@@ -29,8 +29,8 @@ class World:
 
     share:     [K] cumulates how often each class occurs; ends with 1
     size:      pixels of the longer side
-    objects:   labelled objects in an image, in the mean
-    instances: objects of a class in an image that shows it, in the mean
+    objects:   labelled objects per image, on average
+    instances: objects of a class in an image that shows it, on average
     """
 
     vocabulary: Vocabulary

@@ -19,17 +19,17 @@ MARK = "synth.json"
 def claim_folder(folder: Path, settings: Mapping[str, Any], *, overwrite: bool) -> None:
     """Makes the folder for a set, or empties that of an earlier one if it may."""
     if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder}: is a file, expected a folder or a new name")
+        raise InputError(f"{folder}: a file, expected a folder")
     try:
         filled = folder.is_dir() and any(folder.iterdir())
     except OSError as error:
         raise InputError(f"{folder}: {error.strerror or error}") from None
     if filled:
         if not (folder / MARK).is_file():
-            raise InputError(f"{folder}: holds other files; name a new or an empty folder")
+            raise InputError(f"{folder}: has other files; pass a new or empty folder")
         if not overwrite:
             raise InputError(
-                f"{folder}: holds an image set already; name another folder, or add --overwrite"
+                f"{folder}: already has an image set; pass another folder, or --overwrite"
             )
         _clear(folder)
     for part in (*PARTS, "annotations"):

@@ -1,4 +1,4 @@
-"""Images in batches that stay the same when a prediction goes on, and that fit into memory."""
+"""Images in batches that stay the same when a prediction resumes, and that fit into memory."""
 
 from __future__ import annotations
 
@@ -64,12 +64,11 @@ class Portions:
             torch.cuda.empty_cache()
         if images == 1:
             raise LvdetError(
-                "the GPU's memory is too small for a single image; predict on another device, or "
-                "with a higher score threshold"
+                "not enough GPU memory for a single image; use another --device or a higher --score"
             )
         if not self.notes:
             self.notes.append(
-                f"the GPU's memory is too small for {images} images at a time; going on with fewer"
+                f"not enough GPU memory for {images} images per batch; continuing with fewer"
             )
         self.limit = images // 2
 

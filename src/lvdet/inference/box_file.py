@@ -42,7 +42,7 @@ NONE = Rows(np.zeros((0, 4)), np.zeros(0), np.zeros(0, dtype=np.int64))
 
 
 class BoxFile:
-    """Lines of detections that a sink has written, those of an image beside each other.
+    """Lines of detections that a writer has written, those of an image beside each other.
 
     Only where those of each image begin is kept in memory.
     """
@@ -85,5 +85,5 @@ class BoxFile:
 
 
 def _image_id(line: bytes) -> int:
-    """What both sinks write first."""
+    """What a writer writes first."""
     return int(line[len(_BEGIN) : line.index(b",")])

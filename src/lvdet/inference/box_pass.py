@@ -17,10 +17,9 @@ from lvdet.inference.batches import Image, unfinished
 from lvdet.inference.job import Job
 from lvdet.inference.loading import load
 from lvdet.inference.settings import Settings
-from lvdet.inference.sinks import open_sink
 from lvdet.training.data.prediction import PredictionBatch
 from lvdet.training.model.nms import class_nms
-from lvdet.writers.top_k_base import TopKBase
+from lvdet.writers.top_k_writer import TopKWriter
 
 #: Of one image: boxes [n, 4] float64 corners in the original image, scores [n], class rows [n].
 Found = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
@@ -34,63 +33,67 @@ def find_boxes(job: Job, targets: Sequence[Path], update: Update | None = None) 
     """
     images, settings, category_ids = job.images, job.settings, job.category_ids
     with ExitStack() as stack:
-        sinks: list[tuple[float, TopKBase]] = [
-            (nms, stack.enter_context(_sink(path, settings, category_ids)))
+        writers: list[tuple[float, TopKWriter]] = [
+            (nms, stack.enter_context(_writer(path, settings, category_ids)))
             for nms, path in zip(settings.nms, targets, strict=True)
             if not path.exists()
         ]
-        if not sinks:
+        if not writers:
             return
-        left = {image_id for image_id, _ in images if any(image_id not in s for _, s in sinks)}
+        left = {image_id for image_id, _ in images if any(image_id not in w for _, w in writers)}
         todo = unfinished(images, settings.batch, left)
 
         def detect(part: PredictionBatch) -> tuple[list[int], list[list[Found]]]:
-            bound = bounds([sink for _, sink in sinks], category_ids, settings.score)
+            bound = bounds([writer for _, writer in writers], category_ids, settings.score)
             return part.ids, detections(
-                job, part, torch.from_numpy(bound), [nms for nms, _ in sinks]
+                job, part, torch.from_numpy(bound), [nms for nms, _ in writers]
             )
 
         def skip(damaged: list[Image]) -> None:
             job.leave_out(damaged)
-            for _, sink in sinks:
+            for _, writer in writers:
                 for image_id, _ in damaged:
-                    if image_id not in sink:
-                        sink.add(image_id, [], [], [])
+                    if image_id not in writer:
+                        writer.add(image_id, [], [], [])
             left.difference_update(image_id for image_id, _ in damaged)
 
         allowed = skip if settings.skip_damaged else None
         batches = load(todo, job.size, settings.batch, settings.workers, allowed)
         for given in batches:
             for ids, found in job.portions.of(given, detect):
-                for (_, sink), of_threshold in zip(sinks, found, strict=True):
+                for (_, writer), of_threshold in zip(writers, found, strict=True):
                     for image_id, rows in zip(ids, of_threshold, strict=True):
-                        if image_id not in sink:
-                            sink.add(image_id, *rows)
+                        if image_id not in writer:
+                            writer.add(image_id, *rows)
                 left.difference_update(ids)
                 if update is not None:
                     update(len(images) - len(left), len(images))
 
 
-def _sink(path: Path, settings: Settings, category_ids: Sequence[int]) -> TopKBase:
-    return open_sink(
-        path, per_class=settings.per_class, box_format="xyxy", category_ids=category_ids
+def _writer(path: Path, settings: Settings, category_ids: Sequence[int]) -> TopKWriter:
+    return TopKWriter(
+        path,
+        dets_per_class=settings.dets_per_class,
+        box_format="xyxy",
+        category_ids=category_ids,
+        overwrite=True,
     )
 
 
 def bounds(
-    sinks: Sequence[TopKBase], category_ids: Sequence[int], score: float
+    writers: Sequence[TopKWriter], category_ids: Sequence[int], score: float
 ) -> NDArray[np.float32]:
-    """[K] what a score of each class has to exceed to be of use to any sink.
+    """[K] what a score of each class has to exceed to be of use to any writer.
 
     Candidates at or below it can be dropped even before suppression, which changes nothing about
     those above: whether a box is suppressed depends only on the boxes of its class that come
     before it by falling score, all of which are above the bound too, and on whether those are
-    suppressed, which is the same by induction. And a sink whose class is full takes no score at
+    suppressed, which is the same by induction. And a writer whose class is full takes no score at
     or below its threshold, as ties go to what was added before.
     """
     lowest = np.full(len(category_ids), np.inf)
-    for sink in sinks:
-        full = sink.thresholds
+    for writer in writers:
+        full = writer.thresholds
         lowest = np.minimum(lowest, [full.get(name, -np.inf) for name in category_ids])
     bound: NDArray[np.float32] = np.maximum(lowest, score).astype(np.float32)
     return bound

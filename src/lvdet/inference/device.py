@@ -31,7 +31,7 @@ class Execution:
         device = next((tensor.device for tensor in detector.parameters()), torch.device("cpu"))
         on_gpu = device.type == "cuda"
         if precision == "bf16" and not (on_gpu and torch.cuda.is_bf16_supported(False)):
-            raise InputError("the precision is bf16, which needs a GPU that has it; take fp32")
+            raise InputError("precision bf16 needs a GPU that supports it; use fp32")
         channels_last = channels_last and on_gpu
         if channels_last:
             detector.to(memory_format=torch.channels_last)
@@ -59,9 +59,11 @@ def device_of(name: str | None) -> torch.device:
     try:
         device = torch.device(name or ("cuda" if gpus else "cpu"))
     except RuntimeError:
-        raise InputError(f"--device is {name!r}, expected cuda, cuda:1, cpu or the like") from None
+        raise InputError(
+            f"--device is {name!r}, expected a name such as cuda, cuda:1 or cpu"
+        ) from None
     if device.type == "cuda" and not gpus:
-        raise InputError("--device is a GPU, but PyTorch finds none on this machine")
+        raise InputError("--device is a GPU, but PyTorch finds none")
     if device.type == "cuda" and (device.index or 0) >= gpus:
         raise InputError(f"--device is {name!r}, but there are {gpus} GPUs")
     if device.type == "cuda" and device.index is not None:

@@ -6,14 +6,14 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from lvdet.errors import InputError
-from lvdet.files.progress import Update
+from lvdet.files.annotation_files import load_ground_truth
+from lvdet.files.progress import Progress, track
 from lvdet.files.writing import write_text
 from lvdet.inference.batches import Image
-from lvdet.training.data.image_paths import candidates, find_images, leaves
-from lvdet.training.data.json_arrays import read_arrays
+from lvdet.tables.values import require
+from lvdet.training.data.image_paths import find_images
 
 #: Endings of files that are taken for images.
 ENDINGS = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff", ".gif", ".ppm")
@@ -38,21 +38,21 @@ class ImageList:
             theirs = self.categories.get(category_id, name)
             if theirs != name:
                 raise InputError(
-                    f"{self.source}: category {category_id} is {theirs!r} there, and {name!r} in "
-                    "the checkpoint"
+                    f"{self.source}: category {category_id} is {theirs!r}, but {name!r} in the "
+                    "checkpoint"
                 )
         known = {*ids}
         unknown = [number for number in self.categories if number not in known]
         if unknown:
             raise InputError(
-                f"{self.source}: {len(unknown):,} of {len(self.categories):,} categories are none "
-                f"of the checkpoint's {len(ids):,} classes, the first is {unknown[0]} "
-                f"{self.categories[unknown[0]]!r}; they would count as AP 0"
+                f"{self.source}: {len(unknown):,} of {len(self.categories):,} categories are not "
+                f"among the checkpoint's {len(ids):,} classes, the first is {unknown[0]} "
+                f"{self.categories[unknown[0]]!r}; their AP would be 0"
             )
 
     def missing_note(self, ids: Sequence[int], names: Sequence[str]) -> str | None:
-        """What is to be said of classes that only the model has. They do no harm: an evaluation
-        leaves them out before any limit counts."""
+        """A note on classes that only the model has. They do no harm: an evaluation leaves them
+        out before any limit counts."""
         missing = [
             (number, name)
             for number, name in zip(ids, names, strict=True)
@@ -61,9 +61,8 @@ class ImageList:
         if not missing:
             return None
         return (
-            f"{self.source} does not have {len(missing):,} of the checkpoint's {len(ids):,} "
-            f"classes, the first is {missing[0][0]} {missing[0][1]!r}; their detections are "
-            "written too"
+            f"{self.source} lacks {len(missing):,} of the checkpoint's {len(ids):,} classes, the "
+            f"first is {missing[0][0]} {missing[0][1]!r}; their detections are written too"
         )
 
     def find(self, wanted: str) -> Image:
@@ -72,55 +71,38 @@ class ImageList:
             path = image[1]
             if wanted in (str(image[0]), path.name, path.stem) or str(path).endswith(f"/{wanted}"):
                 return image
-        raise InputError(f"{self.source}: has no image {wanted!r}, neither as an id nor as a file")
+        raise InputError(f"{self.source}: no image has the id or file name {wanted!r}")
 
 
-def images_of(source: Path, folder: Path | None = None, update: Update | None = None) -> ImageList:
+def images_of(
+    source: Path, folder: Path | None = None, progress: Progress | None = None
+) -> ImageList:
     """The images of an annotation file, whose files are in `folder`, or those in a folder."""
     if source.is_dir():
         if folder is not None:
-            raise InputError(f"{source}: is a folder of images, and --images names another")
+            raise InputError(f"{source}: a folder of images, which takes no --images")
         return images_in(source)
     if not source.is_file():
-        raise InputError(f"{source}: there is no such annotation file or folder of images")
+        raise InputError(f"{source}: no such annotation file or folder of images")
     if source.suffix.lower() in ENDINGS:
-        raise InputError(f"{source}: is an image, expected an annotation file or a folder")
+        raise InputError(f"{source}: an image, expected an annotation file or a folder")
     if folder is None:
-        raise InputError(f"{source}: --images has to name the folder that its images are in")
-    return annotated_images(source, folder, update)
+        raise InputError(f"{source}: pass --images FOLDER, where its images are")
+    return annotated_images(source, folder, progress)
 
 
-def annotated_images(source: Path, folder: Path, update: Update | None = None) -> ImageList:
-    """The images of a file in LVIS or COCO format, in its order; annotations are not looked at."""
-    ids: dict[int, None] = {}
-    names: list[list[str]] = []
-    categories: dict[int, str] = {}
-    for kind, record in read_arrays(source, ("images", "categories"), update):
-        where = f"{source}: {kind}, number {len(ids if kind == 'images' else categories)}"
-        number = record.get("id") if isinstance(record, dict) else None
-        if type(number) is not int or not -(2**63) <= number < 2**63:
-            raise InputError(f"{where}: has no 'id' that is a whole number")
-        if kind == "categories":
-            categories[number] = str(record.get("name"))
-            continue
-        if number in ids:
-            raise InputError(f"{where}: id {number} is there twice")
-        ids[number] = None
-        names.append(_names(record, where))
-    if not ids:
-        raise InputError(f"{source}: there are no images")
-    paths = [folder / name for name in find_images(folder, names)]
-    return ImageList(source, list(zip(ids, paths, strict=True)), categories)
-
-
-def _names(record: dict[str, Any], where: str) -> list[str]:
-    names = candidates(record)
-    if not names:
-        raise InputError(f"{where}: has neither 'file_name' nor 'coco_url'")
-    for name in names:
-        if leaves(name):
-            raise InputError(f"{where}: file name {name!r} leads out of the folder of images")
-    return names
+def annotated_images(source: Path, folder: Path, progress: Progress | None = None) -> ImageList:
+    """The images of a file in LVIS or COCO format, by ascending id. It may lack annotations."""
+    with track(progress, "reading annotations") as update:
+        gt, problems = load_ground_truth(source, masks=False, annotated=False, update=update)
+    require(iter(problems))
+    assert gt is not None
+    paths = [folder / name for name in find_images(source, gt.images, folder)]
+    return ImageList(
+        source,
+        list(zip(gt.images.ids.tolist(), paths, strict=True)),
+        dict(zip(gt.categories.ids.tolist(), gt.categories.names, strict=True)),
+    )
 
 
 def images_in(folder: Path) -> ImageList:
@@ -134,7 +116,7 @@ def images_in(folder: Path) -> ImageList:
     except OSError as error:
         raise InputError(f"{folder}: {error.strerror or error}") from None
     if not paths:
-        raise InputError(f"{folder}: there are no images in it ({', '.join(ENDINGS)})")
+        raise InputError(f"{folder}: no images found ({', '.join(ENDINGS)})")
     return ImageList(folder, list(enumerate(paths, start=1)))
 
 

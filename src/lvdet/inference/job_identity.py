@@ -1,4 +1,4 @@
-"""What has to be the same for going on with a prediction."""
+"""What has to be the same to resume a prediction."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def identity(
     """Everything that changes the outcome, by name; weights and images as checksums."""
     size = asdict(model.config.input)
     return {
-        "version": 2,
-        "per_class": settings.per_class,
+        "version": 3,
+        "dets_per_class": settings.dets_per_class,
         "score": settings.score,
         "nms": list(settings.nms),
         "masks": masks,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -17,14 +16,12 @@ from lvdet.inference.box_file import NONE, BoxFile, Rows
 from lvdet.inference.job import Job
 from lvdet.inference.loading import load
 from lvdet.inference.paste import paste
-from lvdet.inference.sinks import open_sink
+from lvdet.tables.masks import Masks, no_masks
 from lvdet.training.data.prediction import PredictionBatch
-from lvdet.writers.top_k_base import TopKBase
+from lvdet.writers.top_k_writer import TopKWriter
 
 #: Boxes whose masks are computed at a time.
 ROIS = 512
-
-Segmentation = dict[str, Any]
 
 
 def find_masks(
@@ -37,26 +34,26 @@ def find_masks(
     """
     images, settings, category_ids = job.images, job.settings, job.category_ids
     with ExitStack() as stack:
-        pairs: list[tuple[BoxFile, TopKBase]] = []
+        pairs: list[tuple[BoxFile, TopKWriter]] = []
         for source, target in zip(sources, targets, strict=True):
             if not target.exists():
                 boxes = stack.enter_context(closing(BoxFile(source, category_ids)))
-                sink = open_sink(
+                writer = TopKWriter(
                     target,
-                    per_class=settings.per_class,
-                    box_format="xywh",
+                    dets_per_class=settings.dets_per_class,
                     category_ids=category_ids,
+                    overwrite=True,
                 )
-                pairs.append((boxes, stack.enter_context(sink)))
+                pairs.append((boxes, stack.enter_context(writer)))
         some = {image_id for image_id, _ in images if any(image_id in boxes for boxes, _ in pairs)}
         left = {
             image_id
             for image_id in some
-            if any(image_id in boxes and image_id not in sink for boxes, sink in pairs)
+            if any(image_id in boxes and image_id not in writer for boxes, writer in pairs)
         }
         todo = unfinished(images, settings.batch, left)
 
-        def detect(part: PredictionBatch) -> list[tuple[int, list[Rows], Any]]:
+        def detect(part: PredictionBatch) -> list[tuple[int, list[Rows], list[Masks]]]:
             rows = [
                 [boxes[image_id] if image_id in left else NONE for boxes, _ in pairs]
                 for image_id in part.ids
@@ -68,9 +65,9 @@ def find_masks(
         for given in load(todo, job.size, settings.batch, settings.workers, skip):
             for found in job.portions.of(given, detect):
                 for image_id, rows, masks in found:
-                    for (_, sink), some_rows, of_rows in zip(pairs, rows, masks, strict=True):
-                        if len(some_rows) and image_id not in sink:
-                            sink.add(
+                    for (_, writer), some_rows, of_rows in zip(pairs, rows, masks, strict=True):
+                        if len(some_rows) and image_id not in writer:
+                            writer.add(
                                 image_id,
                                 some_rows.box,
                                 some_rows.score,
@@ -82,10 +79,8 @@ def find_masks(
                     update(len(some) - len(left), len(some))
 
 
-def masks_of(
-    job: Job, part: PredictionBatch, rows: Sequence[Sequence[Rows]]
-) -> list[list[list[Segmentation]]]:
-    """For each image and each of its lists of detections their masks, as COCO run lengths.
+def masks_of(job: Job, part: PredictionBatch, rows: Sequence[Sequence[Rows]]) -> list[list[Masks]]:
+    """For each image and each of its lists of detections their masks.
 
     rows: for each image one or more lists
     """
@@ -98,7 +93,7 @@ def masks_of(
         image = torch.from_numpy(np.repeat(np.arange(len(rows)), number)).to(device)
         box = torch.from_numpy(corners).to(device)
         labels = torch.from_numpy(label).to(device)
-        texts: list[str] = []
+        made = [no_masks(0)]
         if len(label):
             batch = execution.moved(part.batch)
             with execution.autocast():
@@ -110,18 +105,13 @@ def masks_of(
                 resized = (box[of] * scale[image[of]]).float()
                 with execution.autocast():
                     chance = job.detector.masks(features, batch, image[of], resized, labels[of])
-                texts += paste(chance.float(), box[of], original[image[of]])
-    masks = []
-    begin = 0
-    for (height, width), count, (_, places) in zip(
-        part.original_size.tolist(), number, shared, strict=True
-    ):
-        of_image = [
-            {"size": [height, width], "counts": text} for text in texts[begin : begin + count]
-        ]
-        masks.append([[of_image[place] for place in of_list.tolist()] for of_list in places])
-        begin += count
-    return masks
+                made.append(paste(chance.float(), box[of], original[image[of]]))
+    masks = Masks.concatenate(made)
+    begins = np.cumsum([0, *number])
+    return [
+        [masks[begin + of_list] for of_list in places]
+        for begin, (_, places) in zip(begins, shared, strict=False)
+    ]
 
 
 def _distinct(lists: Sequence[Rows]) -> tuple[Rows, list[NDArray[np.int64]]]:

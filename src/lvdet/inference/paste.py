@@ -1,4 +1,4 @@
-"""Masks of boxes, 28 x 28 chances each, as run lengths in the image."""
+"""Masks of boxes, 28 x 28 probabilities each, as run lengths in the image."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lvdet.rasters.run_lengths import encode
+from lvdet import _native
+from lvdet.tables.masks import RLE, Masks
 
 #: Pixels that are computed at a time, in windows of boxes: the memory of pasting is about ten
 #: bytes each.
 WINDOW_PIXELS = 1 << 24
 
 
-def paste(chance: Tensor, box: Tensor, size: Tensor) -> list[str]:
-    """COCO's compressed run lengths of n masks, each in an image of its own.
+def paste(chance: Tensor, box: Tensor, size: Tensor) -> Masks:
+    """n masks, each in an image of its own.
 
     chance: [n, m, m] float32 in [0, 1], the mask of each box stretched over it
     box:    [n, 4] float64 x1, y1, x2, y2 in pixels of the image
@@ -26,7 +27,9 @@ def paste(chance: Tensor, box: Tensor, size: Tensor) -> list[str]:
     A pixel is the object's where the map, bilinear and 0 outside of itself, is 0.5 or more at the
     pixel's centre.
     """
-    return encode(*runs_of(chance, box, size))
+    data, offsets = _native.rle_encode(*runs_of(chance, box, size))
+    height, width = np.ascontiguousarray(size.cpu().numpy().T, dtype=np.int32)
+    return Masks(data, offsets, np.full(len(size), RLE, dtype=np.uint8), height, width)
 
 
 def runs_of(

@@ -5,13 +5,16 @@ from __future__ import annotations
 import colorsys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFilter, ImageFont
 
+from lvdet.files.bitmaps import bitmaps_from_masks
+from lvdet.files.stream import detection_tables
 from lvdet.files.writing import write_whole
-from lvdet.rasters.run_lengths import decode, pixels
+from lvdet.tables.detections import Detections
+from lvdet.tables.masks import Masks
 from lvdet.training.data.image_files import read_picture
 
 #: The longer side of a picture in pixels at least and at most, and how far an image is enlarged.
@@ -27,7 +30,7 @@ Frame = tuple[float, float, float, float]
 
 def save_picture(
     source: Path,
-    records: Sequence[Mapping[str, Any]],
+    detections: Detections,
     names: Mapping[int, str],
     target: Path,
     *,
@@ -35,44 +38,59 @@ def save_picture(
 ) -> int:
     """Writes a PNG of an image with its detections above a score; returns how many there are.
 
-    records: of this image, as COCO has them
-    names:   of the classes, by category id
+    detections: of this image
+    names:      of the classes, by category id
     """
-    shown = sorted(
-        (record for record in records if record["score"] > above),
-        key=lambda record: -float(record["score"]),
-    )
-    picture = draw(read_picture(source), shown[:MOST], names)
+    shown = detections[detections.score > above]
+    picture = draw(read_picture(source), shown, names)
     with write_whole(target) as file:
         picture.save(file, "PNG")
     return len(shown)
 
 
-def draw(
-    image: Image.Image, records: Sequence[Mapping[str, Any]], names: Mapping[int, str]
-) -> Image.Image:
+def detections_on(path: Path, image_id: int) -> Detections:
+    """The detections of an image in a file."""
+    parts = [t[t.image_ids[t.image] == image_id] for t in detection_tables(path)]
+    parts = [part for part in parts if len(part)]
+    ids = [part.category_ids[part.category] for part in parts]
+    masks = [part.masks for part in parts if part.masks is not None]
+    return Detections.from_arrays(
+        np.full(sum(map(len, parts)), image_id),
+        np.concatenate([np.zeros(0, dtype=np.int64), *ids]),
+        np.concatenate([np.zeros(0), *(part.score for part in parts)]),
+        np.concatenate([np.zeros((0, 4)), *(part.box for part in parts)]),
+        Masks.concatenate(masks) if masks else None,
+    )
+
+
+def draw(image: Image.Image, detections: Detections, names: Mapping[int, str]) -> Image.Image:
     """The image, small ones enlarged, with masks tinted, boxes, names and scores.
 
-    Records are drawn last to first, so that the first is on top.
+    The `MOST` best are drawn, the lowest score first, so that the best is on top.
     """
+    best = detections[np.argsort(-detections.score, kind="stable")[:MOST]]
+    ids = best.category_ids[best.category].tolist()
     longest = max(image.size)
     scale = min(max(1.0, min(SMALLEST / longest, ENLARGED)), LARGEST / longest)
     size = (max(1, round(image.width * scale)), max(1, round(image.height * scale)))
     picture = image.convert("RGB").resize(size, Image.Resampling.BICUBIC)
-    for record in reversed(records):
-        if "segmentation" in record:
-            picture = _tinted(picture, record["segmentation"], colour_of(record["category_id"]))
+    if best.masks is not None:
+        for row in reversed(range(len(best))):
+            (inside,) = bitmaps_from_masks(best.masks[[row]])
+            picture = _tinted(picture, inside, colour_of(ids[row]))
     pen = ImageDraw.Draw(picture)
     thickness = max(2, round(max(size) / 500))
-    for record in reversed(records):
-        x, y, w, h = (float(value) * scale for value in record["bbox"])
+    boxes = (best.box * scale).tolist()
+    for name, (x, y, w, h) in reversed([*zip(ids, boxes, strict=True)]):
         corner = (max(0.0, x), max(0.0, y))
         other = (min(size[0] - 1.0, x + w), min(size[1] - 1.0, y + h))
         if other[0] >= corner[0] and other[1] >= corner[1]:
-            pen.rectangle(
-                (*corner, *other), outline=colour_of(record["category_id"]), width=thickness
-            )
-    _write_labels(pen, records, names, scale, size)
+            pen.rectangle((*corner, *other), outline=colour_of(name), width=thickness)
+    labels = [
+        f"{names.get(name, f'class {name}').replace('_', ' ')} {score:.2f}"
+        for name, score in zip(ids, best.score.tolist(), strict=True)
+    ]
+    _write_labels(pen, labels, [colour_of(name) for name in ids], boxes, size)
     return picture
 
 
@@ -83,10 +101,8 @@ def colour_of(category_id: int) -> Colour:
     return round(red * 255), round(green * 255), round(blue * 255)
 
 
-def _tinted(picture: Image.Image, segmentation: Mapping[str, Any], colour: Colour) -> Image.Image:
+def _tinted(picture: Image.Image, inside: NDArray[np.bool_], colour: Colour) -> Image.Image:
     """The picture with a mask's pixels in its colour, and the mask's edge in full."""
-    height, width = segmentation["size"]
-    inside = pixels(decode(segmentation["counts"]), height, width)
     mask = Image.fromarray(inside.astype(np.uint8) * 255)
     mask = mask.resize(picture.size, Image.Resampling.BILINEAR).point(
         lambda value: 255 if value >= 128 else 0
@@ -100,23 +116,20 @@ def _tinted(picture: Image.Image, segmentation: Mapping[str, Any], colour: Colou
 
 def _write_labels(
     pen: ImageDraw.ImageDraw,
-    records: Sequence[Mapping[str, Any]],
-    names: Mapping[int, str],
-    scale: float,
+    labels: Sequence[str],
+    colours: Sequence[Colour],
+    boxes: Sequence[Sequence[float]],
     size: tuple[int, int],
 ) -> None:
-    """Names and scores at their boxes, the best first; each where no other is, if there is room."""
+    """Labels at their boxes, the best first; each where no other is, if there is room."""
     font = ImageFont.load_default(max(13, round(max(size) / 65)))
     taken: list[Frame] = []
     places = []
-    for record in records:
-        name = names.get(record["category_id"], f"class {record['category_id']}")
-        text = f"{name.replace('_', ' ')} {record['score']:.2f}"
+    for text, colour, box in zip(labels, colours, boxes, strict=True):
         left, top, right, bottom = pen.textbbox((0, 0), text, font=font)
-        wide, high = right - left + 8, bottom - top + 6
-        frame = _place(record, wide, high, scale, size, taken)
+        frame = _place(box, right - left + 8, bottom - top + 6, size, taken)
         taken.append(frame)
-        places.append((frame, text, (left, top), colour_of(record["category_id"])))
+        places.append((frame, text, (left, top), colour))
     for frame, text, (left, top), colour in reversed(places):
         pen.rectangle(frame, fill=colour)
         ink = (0, 0, 0) if _brightness(colour) > 120 else (255, 255, 255)
@@ -124,15 +137,10 @@ def _write_labels(
 
 
 def _place(
-    record: Mapping[str, Any],
-    wide: float,
-    high: float,
-    scale: float,
-    size: tuple[int, int],
-    taken: Sequence[Frame],
+    box: Sequence[float], wide: float, high: float, size: tuple[int, int], taken: Sequence[Frame]
 ) -> Frame:
     """Above the box, else inside at its top, below it, inside at its bottom; left or right."""
-    x, y, w, h = (float(value) * scale for value in record["bbox"])
+    x, y, w, h = box
     frames = []
     for line in (y - high, y, y + h, y + h - high):
         for column in (x, x + w - wide):

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from lvdet.errors import InputError
+from lvdet.files.detection_files import require_ending
 from lvdet.files.progress import Progress, track
+from lvdet.files.stream import detection_tables
 from lvdet.inference.batches import Image, Portions
 from lvdet.inference.box_pass import find_boxes
 from lvdet.inference.device import Execution
@@ -15,7 +20,6 @@ from lvdet.inference.job import Job
 from lvdet.inference.job_identity import identity
 from lvdet.inference.mask_pass import find_masks
 from lvdet.inference.settings import Settings, Summary, Written
-from lvdet.inference.sinks import class_counts, require_format
 from lvdet.inference.work_folder import WorkFolder
 from lvdet.training.records.checkpoint import LoadedModel
 
@@ -37,12 +41,12 @@ def predict(
             each has its own, see `Settings.targets`
 
     The first pass looks for boxes and keeps the best of each class, the second makes masks of
-    those. What is finished is kept in OUT.work until the end: a process that was killed goes on
-    when it is called again. Of equal scores the earlier image counts.
+    those. What is finished is kept in OUT.work until the end: a killed process resumes when it is
+    called again. Among equal scores the earlier image counts.
     """
     settings = settings or Settings()
     begun = time.monotonic()
-    require_format(out)
+    require_ending(out)
     _require_different(images)
     masks = settings.masks and model.config.model.masks
     targets = settings.targets(out)
@@ -83,7 +87,7 @@ def predict(
         batch=portions.limit,
         seconds=round(time.monotonic() - begun, 3),
         files=[
-            _written(path, nms, settings.per_class)
+            _written(path, nms, settings.dets_per_class)
             for path, nms in zip(targets, settings.nms, strict=True)
         ],
         notes=[*portions.notes, *_damaged_note(work.damaged)],
@@ -95,14 +99,17 @@ def _require_different(images: Sequence[Image]) -> None:
     seen: set[int] = set()
     for image_id, path in images:
         if image_id in seen:
-            raise InputError(f"{path}: image id {image_id} is there twice")
+            raise InputError(f"{path}: image id {image_id} occurs more than once")
         seen.add(image_id)
 
 
-def _written(path: Path, nms: float, per_class: int) -> Written:
-    counts = class_counts(path)
-    full = sum(count >= per_class for count in counts.values())
-    return Written(path, nms, counts.total(), len(counts), full)
+def _written(path: Path, nms: float, dets_per_class: int) -> Written:
+    counts: Counter[int] = Counter()
+    for table in detection_tables(path, masks=False):
+        found = np.bincount(table.category, minlength=len(table.category_ids))
+        counts.update(dict(zip(table.category_ids.tolist(), found.tolist(), strict=True)))
+    full = sum(count >= dets_per_class for count in counts.values())
+    return Written(path, nms, counts.total(), len(+counts), full)
 
 
 def _damaged_note(damaged: Mapping[int, str]) -> list[str]:
@@ -111,6 +118,6 @@ def _damaged_note(damaged: Mapping[int, str]) -> list[str]:
     names = [*damaged.values()]
     more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
     return [
-        f"damaged images, which have no detections: {len(names):,} "
+        f"damaged images, left without detections: {len(names):,} "
         f"({', '.join(names[:NAMED])}{more})"
     ]

@@ -14,19 +14,19 @@ from lvdet.errors import InputError
 class Settings:
     """How a set of images is predicted.
 
-    per_class: detections of each class over the whole set, the best
-    score:     what a score has to exceed (the paper's authors: 1e-7 for the best of each class)
+    dets_per_class: detections to keep per class over the whole set, the best
+    score:     minimum score, exclusive (the paper's authors took 1e-7)
     nms:       IoU above which the better of two boxes of a class suppresses the other; of several
                each has an outcome of its own
     masks:     whether masks are made where the model makes any
     batch:     images at a time, fewer where a GPU's memory is too small for them
-    workers:   processes that load images; -1: one a core, up to 8
+    workers:   processes that load images; -1: one per core, up to 8
     precision: "fp32", or "bf16": faster on a GPU, with scores of about three digits
-    overwrite: replace files that are there already, once the new ones are complete
-    skip_damaged: go on where a file is no image, which then has no detections
+    overwrite: replace existing files once the new ones are complete
+    skip_damaged: continue past files that are no images, which then have no detections
     """
 
-    per_class: int = 10_000
+    dets_per_class: int = 10_000
     score: float = 1e-4
     nms: tuple[float, ...] = (0.5,)
     masks: bool = True
@@ -37,16 +37,16 @@ class Settings:
     skip_damaged: bool = False
 
     def __post_init__(self) -> None:
-        if self.per_class < 1:
-            raise InputError(f"per class is {self.per_class}, expected 1 or more")
+        if self.dets_per_class < 1:
+            raise InputError(f"dets_per_class is {self.dets_per_class}, expected 1 or more")
         if not math.isfinite(self.score):
-            raise InputError(f"the score is {self.score}, expected a finite number")
+            raise InputError(f"score is {self.score}, expected a finite number")
         if self.batch < 1:
-            raise InputError(f"the batch is {self.batch}, expected 1 image or more")
+            raise InputError(f"batch is {self.batch}, expected 1 or more")
         if self.workers < -1:
-            raise InputError(f"workers are {self.workers}, expected 0 or more, or -1")
+            raise InputError(f"workers is {self.workers}, expected 0 or more, or -1")
         if self.precision not in ("fp32", "bf16"):
-            raise InputError(f"the precision is {self.precision!r}, expected fp32 or bf16")
+            raise InputError(f"precision is {self.precision!r}, expected fp32 or bf16")
         if not self.nms or not all(0 <= threshold <= 1 for threshold in self.nms):
             raise InputError(f"nms is {_listed(self.nms)}, expected thresholds from 0 to 1")
         if len(set(self.nms)) != len(self.nms):

@@ -15,7 +15,6 @@ from lvdet.files.writing import make_folder
 from lvdet.inference.image_list import ImageList, annotated_images
 from lvdet.inference.predict import predict
 from lvdet.inference.settings import Settings
-from lvdet.inference.sinks import compiled
 from lvdet.inference.work_folder import OtherSettingsError
 from lvdet.training.configuration.config import Config
 from lvdet.training.model.classifier import Frequencies
@@ -36,9 +35,8 @@ def evaluate(
     None; and "warnings", as the evaluation has them, for the log.
 
     folder: of the run; detections are left in predictions/step-000000123.json. The best 10,000
-    detections of each class are kept first, so AP-Old is that of re-ranked results, of which a
-    warning is to be expected each time. Without lvdet's compiled core nothing is evaluated here:
-    "note" says how it is elsewhere.
+    detections per class are kept first, so AP-Old is that of re-ranked results; expect a warning
+    about that each time.
     """
     annotations = Path(config.data.val)
     listed = annotated_images(annotations, Path(config.data.val_images))
@@ -52,12 +50,6 @@ def evaluate(
     except OtherSettingsError:  # of a run that was there before
         shutil.rmtree(out.with_name(out.name + ".work"))
         predict(model, listed.images, out, settings, progress)
-    if not compiled():
-        return {
-            "predictions": str(out),
-            "note": "lvdet's compiled core is missing, so nothing was evaluated; where it is "
-            f"installed: lvdet evaluate {annotations} {out}",
-        }
     import lvdet
 
     result = lvdet.evaluate(annotations, out)

@@ -1,8 +1,8 @@
-"""Where a prediction keeps what is finished until all is, so that a killed one goes on.
+"""Where a prediction keeps what is finished until all is, so that a killed one can resume.
 
 A folder beside the outcome, OUT.work:
 
-    settings.json        what the prediction was begun with
+    settings.json        what the prediction was started with
     boxes-0.jsonl        the outcome of the first pass for each NMS threshold, or its journal
     outcome-0.json       the final files, or their journals
     damaged.json         ids and names of images that could not be read
@@ -10,7 +10,7 @@ A folder beside the outcome, OUT.work:
     lock                 locked while a process predicts
 
 At the end the settings are removed before what says that all is complete. So where that stands
-alone, the files are in their places, and there is nothing to go on with.
+alone, the files are in their places, and there is nothing to resume.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class WorkFolder:
     """The folder of one prediction, locked while it is open.
 
     targets:  where the outcomes go, in the end all at once
-    settings: what has to be the same for going on
+    settings: what has to be the same to resume
     damaged:  names of images that could not be read, by id
     """
 
@@ -76,7 +76,7 @@ class WorkFolder:
 
     @property
     def begun(self) -> bool:
-        """There is something to go on with."""
+        """There is something to resume."""
         return (self.path / _SETTINGS).exists()
 
     @property
@@ -121,7 +121,7 @@ class WorkFolder:
         self._lock.close()
 
     def _empty(self) -> None:
-        """Removes everything but the lock, what is needed for going on last."""
+        """Removes everything but the lock, what is needed to resume last."""
         for pattern in ("boxes-*", "outcome-*", ".lvdet-*.part"):
             for path in self.path.glob(pattern):
                 if path.is_dir():
@@ -140,23 +140,28 @@ class WorkFolder:
     def _require_free(self, overwrite: bool) -> None:
         for target in self._targets:
             if target.exists() and not target.is_file():
-                raise InputError(f"{target}: is no file, and cannot be replaced by one")
+                raise InputError(f"{target}: not a regular file, cannot be replaced")
             if target.exists() and not overwrite:
-                raise InputError(f"{target}: is there already; --overwrite replaces it")
+                raise InputError(f"{target}: already exists; pass --overwrite to replace it")
 
     def _require_same(self, wanted: dict[str, Any]) -> None:
-        """Refuses settings other than those that the prediction was begun with."""
+        """Refuses settings other than those that the prediction was started with."""
         found = self._content(_SETTINGS)
         if not isinstance(found, dict):
-            raise InputError(f"{self.path / _SETTINGS}: is damaged; remove the folder")
+            raise InputError(f"{self.path / _SETTINGS}: damaged; remove the folder to start over")
         wanted = json.loads(json.dumps(wanted))
         for name in {**found, **wanted}:
             before, now = found.get(name), wanted.get(name)
             if before != now:
-                how = _CHECKSUMS.get(name, f"{name} {before}, which is now {now}")
+                if name == "version":
+                    raise OtherSettingsError(
+                        f"{self.path}: left by another version of lvdet; remove the folder to "
+                        "start over"
+                    )
+                how = _CHECKSUMS.get(name, f"{name} {before}, now {now}")
                 raise OtherSettingsError(
-                    f"{self.path}: was begun with {how}; go on as it was begun, or remove the "
-                    "folder to begin anew"
+                    f"{self.path}: started with {how}; use the same settings to resume, or remove "
+                    "the folder to start over"
                 )
 
     def _read_damaged(self) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from lvdet.errors import InputError
-from lvdet.files.progress import Progress, Update, track
+from lvdet.files.progress import Progress
 from lvdet.training.configuration.config import Config
 from lvdet.training.loop.initial_weights import begin_model
 from lvdet.training.loop.loop import Evaluate, Training
@@ -30,12 +30,12 @@ from lvdet.training.records.run_folder import (
     resumed,
     write_config,
 )
-from lvdet.training.records.safetensors_file import read_tensors
+from lvdet.training.records.tensor_file import read_tensors
 from lvdet.training.records.vocabulary import Vocabulary
 
-#: Takes the config, the classes of the training set and what watches a file being read; raises
-#: where the validation data cannot be evaluated on.
-Check = Callable[[Config, Vocabulary, Update | None], None]
+#: Takes the config, the classes of the training set and the progress; raises where the validation
+#: data cannot be evaluated on.
+Check = Callable[[Config, Vocabulary, Progress | None], None]
 
 
 def train(
@@ -53,12 +53,12 @@ def train(
     """Trains a detector, and gives the folder of the last checkpoint.
 
     device:    "cuda" or "cpu"; None: a GPU where there is one
-    resume:    go on from the last checkpoint in the folder, if there is one
+    resume:    from the last checkpoint in the folder, if there is one
     overwrite: remove the run that is in the folder
     evaluate:  called where the config has validation data, at every `run.evaluate_every` steps
                and at the end
     check:     looks at the validation data before the first step
-    line, watch: show how it goes, and how the annotations are read
+    line, progress: show losses, and how reading and evaluation proceed
 
     Under torchrun, the processes share each batch. Everything random depends on the seed and the
     step: a run that was killed and resumed has the weights of one that was not.
@@ -66,22 +66,26 @@ def train(
     from lvdet.training.data.loader import Loader
     from lvdet.training.data.training_annotations import read_dataset
 
+    if device not in (None, "cuda", "cpu"):
+        raise InputError(f"device is {device!r}, expected cuda or cpu")
     require_full_rate(resolved_schedule(config))
     with joined(device) as process, stopping() as stop:
         if config.schedule.batch % process.world:
             raise InputError(
-                f"schedule.batch is {config.schedule.batch}, which {process.world} processes "
-                "cannot share equally"
+                f"schedule.batch is {config.schedule.batch}, not a multiple of the "
+                f"{process.world} processes"
             )
         if process.first:
             (require_own if resume or overwrite else require_new)(folder)
         annotations = Path(config.data.train)
-        with track(progress if process.first else None, f"reading {annotations.name}") as update:
-            dataset = read_dataset(annotations, Path(config.data.train_images), update=update)
+        dataset = read_dataset(
+            annotations,
+            Path(config.data.train_images),
+            progress=progress if process.first else None,
+        )
         vocabulary = Vocabulary.of(dataset)
         if process.first and check is not None and config.data.val:
-            with track(progress, f"reading {Path(config.data.val).name}") as update:
-                check(config, vocabulary, update)
+            check(config, vocabulary, progress)
         with locked(folder) if process.first else nullcontext():
             going_on = resumed(folder, config, vocabulary) if resume else None
             checkpoint = None
@@ -127,11 +131,10 @@ def train(
 
 
 def _require_one_step(process: Process, step: int, folder: Path) -> None:
-    """Refuses processes that would go on from different steps."""
+    """Refuses processes that would resume from different steps."""
     last, first = process.largest(step), -process.largest(-step)
     if first != last:
         raise InputError(
-            f"{folder}: process {process.rank} would go on from step {step:,}, others from "
-            f"{last if step == first else first:,}: all have to see the same folder, with --out "
-            "on a disk that they share"
+            f"{folder}: process {process.rank} would resume from step {step:,}, others from "
+            f"{last if step == first else first:,}; put the run folder (-o) on a shared disk"
         )

@@ -1,4 +1,4 @@
-"""What an inference loop gives, as NumPy's, or refused in one line."""
+"""What an inference loop hands over, as NumPy arrays, or refused in one line."""
 
 from __future__ import annotations
 
@@ -9,7 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lvdet.errors import InputError
-from lvdet.writers.tensors import to_numpy
+
+
+def to_numpy(values: Any) -> Any:
+    """Tensors of any framework, also of a GPU or with gradients, as arrays; anything else as it
+    is. No framework is imported."""
+    for name in ("detach", "cpu"):
+        if hasattr(values, name):
+            values = getattr(values, name)()
+    if not hasattr(values, "numpy"):
+        return values
+    try:
+        return values.numpy()
+    except TypeError:  # bfloat16, which NumPy does not have
+        return values.float().numpy()
 
 
 def floats(values: Any, name: str, source: str) -> NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""The journal of a sink: what is finished, on disk as soon as it is.
+"""The journal of a `TopKWriter`: what is finished, on disk as soon as it is.
 
 A folder beside the target, that can itself be read as a folder of detections:
 
@@ -32,7 +32,7 @@ from lvdet.errors import InputError, OutputError
 from lvdet.files.locking import lock_folder
 from lvdet.files.writing import write_whole
 
-VERSION = 1
+VERSION = 2
 #: Bytes of rows in a file, about; one file at a time is held in memory.
 FILE_BYTES = 1 << 27
 
@@ -57,7 +57,7 @@ class Journal:
         self._number = 0
         self._end = 0
         with self._released_on_error():
-            held = "another TopKWriter is writing here; each needs a file of its own"
+            held = "another TopKWriter is writing here; give each its own file"
             self._open.enter_context(lock_folder(folder, _LOCK, f"{folder}: {held}"))
             for path in folder.glob(".lvdet-*.part"):  # of a write that was killed
                 path.unlink()
@@ -73,12 +73,12 @@ class Journal:
         return (self.folder / _SETTINGS).exists()
 
     def begin(self, settings: dict[str, Any]) -> None:
-        """Begins the journal, or goes on with one that was begun with the same settings."""
+        """Begins the journal, or resumes one that was begun with the same settings."""
         with self._released_on_error():
             if self.begun:
                 self.settings = _same_settings(self.folder, settings)
             elif self.files:
-                raise InputError(f"{self.folder}: has rows but no {_SETTINGS}, not a journal")
+                raise InputError(f"{self.folder}: not a journal: it has rows but no {_SETTINGS}")
             else:
                 self.settings = {"version": VERSION, **settings}
                 self._write_settings()
@@ -200,12 +200,14 @@ def _same_settings(folder: Path, wanted: dict[str, Any]) -> dict[str, Any]:
     except ValueError:
         found = None
     if not isinstance(found, dict) or found.get("version") != VERSION:
-        raise InputError(f"{folder / _SETTINGS}: not a journal of this version of lvdet")
+        raise InputError(
+            f"{folder}: not a journal of this version of lvdet; remove the folder to start over"
+        )
     for name, value in wanted.items():
         if found.get(name) != value:
             raise InputError(
-                f"{folder}: was begun with {name} {_short(found.get(name))}, which is now "
-                f"{_short(value)}; go on as it was begun, or remove the folder to begin anew"
+                f"{folder}: started with {name} {_short(found.get(name))}, now {_short(value)}; "
+                "use the same settings to resume, or remove the folder to start over"
             )
     return found
 

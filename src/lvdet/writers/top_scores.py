@@ -15,7 +15,7 @@ MANY = 64
 
 
 class TopScores:
-    """The best `limit` scores of each class: 10 to 20 bytes a score, and no more of them."""
+    """The best `limit` scores of each class: 10 to 20 bytes per score, and no more of them."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit

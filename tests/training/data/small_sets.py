@@ -38,6 +38,7 @@ class SmallSet:
                 "image_id": image,
                 "category_id": category,
                 "bbox": list(bbox),
+                "area": w * h,
                 "segmentation": segmentation or [[x, y, x + w, y, x + w, y + h, x, y + h]],
             }
             | more

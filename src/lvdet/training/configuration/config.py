@@ -132,7 +132,7 @@ class Run:
 
     checkpoint_every, evaluate_every, log_every: steps; 0: only at the end (no log: never)
     keep:    checkpoints that are kept, and predictions of evaluations
-    workers: processes that load images, for each that trains; -1: one a core, which those that
+    workers: processes that load images, for each that trains; -1: one per core, which those that
              train on a machine share, up to 8
     precision: "bf16" or "fp32"; "": bf16 on a GPU that has it, else fp32
     """

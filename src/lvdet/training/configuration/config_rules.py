@@ -97,4 +97,4 @@ def check_rules(config: Config, where: str) -> None:
         if not getattr(config.data, key):
             raise InputError(f"{where}: data.{key} is missing")
     if config.data.val and not config.data.val_images:
-        raise InputError(f"{where}: data.val_images is missing, data.val is given")
+        raise InputError(f"{where}: data.val_images is missing, but data.val is given")

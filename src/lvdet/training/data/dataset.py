@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from lvdet.training.data.shapes import Shapes
+from lvdet.tables.masks import Masks
 
 
 @dataclass(frozen=True)
@@ -19,14 +19,14 @@ class Dataset:
 
     All large columns are arrays, so that forked processes share them.
 
-    image_ids:    int64[I], in the order of the file
+    image_ids:    int64[I] ascending
     size:         int64[I, 2] height and width in pixels
     category_ids: int64[K] ascending; a class's row is its place here
     frequency:    LVIS's "r", "c" and "f" of each class, None where the file has none
     first:        int64[I + 1]; the annotations of image i are those from first[i] to first[i + 1]
     label:        int32[N] class rows
     box:          float32[N, 4] x1, y1, x2, y2 in pixels, inside the image
-    shapes:       the N masks
+    masks:        the N masks
     """
 
     name: str
@@ -39,7 +39,7 @@ class Dataset:
     first: NDArray[np.int64]
     label: NDArray[np.int32]
     box: NDArray[np.float32]
-    shapes: Shapes
+    masks: Masks
     file_names: NDArray[np.uint8]
     file_ends: NDArray[np.int64]
 
@@ -51,6 +51,18 @@ class Dataset:
         begin = self.file_ends[row - 1] if row else 0
         name = self.file_names[begin : self.file_ends[row]].tobytes()
         return self.folder / os.fsdecode(name)
+
+    def masks_of(self, row: int) -> Masks:
+        """The masks of an image's annotations."""
+        begin, end = self.first[row : row + 2].tolist()
+        offsets = self.masks.offsets[begin : end + 1]
+        return Masks(
+            self.masks.data[offsets[0] : offsets[-1]],
+            offsets - offsets[0],
+            self.masks.kind[begin:end],
+            self.masks.height[begin:end],
+            self.masks.width[begin:end],
+        )
 
     @cached_property
     def instance_count(self) -> NDArray[np.int64]:

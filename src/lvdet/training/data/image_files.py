@@ -22,7 +22,7 @@ def read_picture(path: Path) -> Image.Image:
             with Image.open(path) as image:
                 return _rgb(image)
     except FileNotFoundError:
-        raise InputError(f"{path}: there is no such file") from None
+        raise InputError(f"{path}: no such file") from None
     except Exception as error:  # decoders raise whatever they stumble over
         reason = " ".join(str(error).split()) or type(error).__name__
         raise InputError(f"{path}: the image cannot be read: {reason}") from None

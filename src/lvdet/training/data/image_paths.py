@@ -3,42 +3,34 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from lvdet.errors import InputError
+from lvdet.tables.ground_truth import Images
 
 
-def candidates(image: dict[str, Any]) -> list[str]:
-    """The names below the folder of images under which an image may be, best first.
+def find_images(source: Path, images: Images, folder: Path) -> list[str]:
+    """For each image of an annotation file its name below `folder`.
 
-    LVIS has no file names, but addresses that end in train2017/000000391895.jpg: the images may
-    be in a folder of that name, or straight in the one given. [] where there is neither.
+    LVIS has no file names, but addresses that end in train2017/000000391895.jpg: images may be in
+    a folder of that name, or directly in the one given. Each folder is listed once.
     """
-    name, address = image.get("file_name"), image.get("coco_url")
-    if isinstance(name, str) and name:
-        return [name]
-    if isinstance(address, str) and (tail := address.split("/")[-2:])[-1]:
-        return list(dict.fromkeys(["/".join(tail), tail[-1]]))
-    return []
-
-
-def leaves(name: str) -> bool:
-    """Whether the name can lead out of the folder it is in."""
-    path = PurePosixPath(name.replace("\\", "/"))
-    return path.is_absolute() or ".." in path.parts or "\0" in name
-
-
-def find_images(folder: Path, names: Sequence[list[str]]) -> list[str]:
-    """For each image the first of its names that is there. Each folder is listed once."""
+    if not len(images):
+        raise InputError(f"{source}: no images")
     if not folder.is_dir():
-        raise InputError(f"{folder}: there is no such folder, expected the images in it")
+        raise InputError(f"{folder}: no such folder, expected the images in it")
     listed: dict[str, set[str]] = {}
     found: list[str] = []
     missing: list[str] = []
-    for of_image in names:
-        for name in of_image:
+    for number, whole in zip(images.ids.tolist(), images.file_names, strict=True):
+        if not whole:
+            raise InputError(f"{source}: image {number} has neither 'file_name' nor 'coco_url'")
+        if _leaves(whole):
+            raise InputError(
+                f"{source}: image {number} has the file name {whole!r}, which leads out of the "
+                "folder of images"
+            )
+        for name in dict.fromkeys((whole, whole.rpartition("/")[2])):
             parent, _, last = name.rpartition("/")
             if parent not in listed:
                 listed[parent] = _files(folder / parent)
@@ -46,13 +38,19 @@ def find_images(folder: Path, names: Sequence[list[str]]) -> list[str]:
                 found.append(name)
                 break
         else:
-            missing.append(of_image[0])
+            missing.append(whole)
     if missing:
         raise InputError(
-            f"{folder}: {len(missing)} of {len(names)} images are not there, the first is "
+            f"{folder}: {len(missing):,} of {len(images):,} images are missing, the first is "
             f"{missing[0]}"
         )
     return found
+
+
+def _leaves(name: str) -> bool:
+    """Whether the name can lead out of the folder it is in."""
+    path = PurePosixPath(name.replace("\\", "/"))
+    return path.is_absolute() or ".." in path.parts or "\0" in name
 
 
 def _files(folder: Path) -> set[str]:

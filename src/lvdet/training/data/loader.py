@@ -6,7 +6,10 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import islice
 
+import numpy as np
+
 from lvdet.errors import InputError
+from lvdet.tables.masks import NONE
 from lvdet.training.configuration.config import Config
 from lvdet.training.data.batch import TILE, Batch
 from lvdet.training.data.collate import collate
@@ -40,14 +43,14 @@ class Loader:
     ) -> None:
         if config.schedule.batch < 1 or config.schedule.batch % world:
             raise InputError(
-                f"schedule.batch is {config.schedule.batch} images, which {world} processes "
-                "cannot share equally"
+                f"schedule.batch is {config.schedule.batch}, not a multiple of the {world} "
+                "processes"
             )
-        unknown = len(dataset.shapes) - int(dataset.shapes.known.sum())
-        if config.model.masks and unknown:
+        missing = int(np.count_nonzero(dataset.masks.kind == NONE))
+        if config.model.masks and missing:
             raise InputError(
-                f"{dataset.name}: {unknown} of {len(dataset.shapes)} annotations have no mask; "
-                "without masks, train with model.masks = false"
+                f"{dataset.name}: {missing:,} of {len(dataset.masks):,} annotations have no mask; "
+                "set model.masks = false to train without masks"
             )
         self._dataset = dataset
         self._config = config

@@ -41,7 +41,7 @@ class _Work(data.Dataset[Any], Generic[T]):
         try:
             return self.make(job)
         except MemoryError:
-            return _Failure("there is not enough memory to load images: try fewer run.workers")
+            return _Failure("not enough memory to load images; try fewer run.workers")
         except (LvdetError, OSError) as error:
             return _Failure(str(error))
 
@@ -59,7 +59,7 @@ def work_ahead(
 ) -> Iterator[T]:
     """What `make` makes of each job, in the order of the jobs.
 
-    workers: processes; 0: none beside this one, -1: one a core, up to MOST
+    workers: processes; 0: none beside this one, -1: one per core, up to MOST
     size:    bytes of the largest outcome, roughly
 
     Where there is a GPU the outcomes' memory is pinned. Signals that ask to end are for this
@@ -69,8 +69,8 @@ def work_ahead(
     workers, ahead = plan(asked, size)
     if asked and not workers:
         _say(
-            f"{SHARED_MEMORY} has no room for 2 batches of {size / 1e6:,.0f} MB a process, so "
-            "images are loaded by the processes that use them, which is slow; give it more "
+            f"{SHARED_MEMORY} has no room for 2 batches of {size / 1e6:,.0f} MB per process, so "
+            "images are loaded without extra processes, which is slow; enlarge it "
             "(docker run --shm-size)"
         )
     loader: data.DataLoader[Any] = data.DataLoader(
@@ -93,8 +93,8 @@ def work_ahead(
         if not str(error).startswith("DataLoader worker"):
             raise
         raise InputError(
-            f"one of {workers} processes that load images was ended from outside, perhaps for "
-            "want of memory: try fewer, with run.workers"
+            f"one of {workers} processes that load images was killed, perhaps for lack of memory; "
+            "try fewer run.workers"
         ) from None
 
 

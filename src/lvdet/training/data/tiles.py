@@ -8,7 +8,10 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from lvdet.rasters import polygons, run_lengths
+from lvdet.errors import InputError
+from lvdet.files.bitmaps import bitmaps_from_masks
+from lvdet.tables.detections import masks_to_boxes
+from lvdet.tables.masks import NONE, POLYGONS, Masks
 from lvdet.training.data.batch import TILE
 
 #: Samples of a polygon to a pixel, in each direction: a mask's target has 28 for a whole object,
@@ -17,57 +20,63 @@ FINER = 4
 
 #: x0, y0, width and height of a frame in whole pixels.
 Frame: TypeAlias = tuple[int, int, int, int]
+#: The pixels of an object inside its frame, bool[h, w].
+Tile: TypeAlias = tuple[NDArray[np.bool_], Frame]
 
 
-def polygon_tile(
-    parts: list[NDArray[np.float32]], original: tuple[int, int], size: tuple[int, int]
-) -> tuple[NDArray[np.bool_], Frame] | None:
-    """The tile bool[h, w] of polygons, and its frame in the resized image.
+def make_tiles(
+    masks: Masks, original: tuple[int, int], size: tuple[int, int], source: str
+) -> list[Tile | None]:
+    """The tile of each mask, and its frame in the resized image; None: no pixels in the image.
 
     original, size: height and width of the image before and after resizing
 
-    The frame is the polygons' bounds in whole pixels. Its tile has FINER samples to a pixel, but
-    no more than TILE in all. A sample is in the object where its centre is. None: the polygons have
-    no part inside the image.
+    The frame is the bounds of the mask in whole pixels. The tile of polygons has FINER samples per
+    pixel, but no more than TILE in all, drawn as COCO draws polygons. That of run lengths has
+    their pixels, enlarged (nearest) where the image is; of a frame larger than TILE, samples.
     """
     scale = np.array([size[1] / original[1], size[0] / original[0]])
-    scaled = [part * scale for part in parts]
-    if not scaled:
-        return None
-    points = np.concatenate(scaled)
-    frame = _frame((*points.min(axis=0).tolist(), *points.max(axis=0).tolist()), size)
-    if frame is None:
-        return None
-    x0, y0, width, height = frame
-    wide, high = min(FINER * width, TILE), min(FINER * height, TILE)
-    corner, ratio = np.array([x0, y0]), np.array([wide / width, high / height])
-    return polygons.fill([(part - corner) * ratio for part in scaled], high, wide), frame
+    try:
+        bounds = masks_to_boxes(masks)
+    except ValueError as error:
+        raise InputError(f"{source}: {error}") from None
+    corners = np.concatenate([bounds[:, :2], bounds[:, :2] + bounds[:, 2:]], axis=1)
+    frames = [_frame(row, size) for row in (corners * np.tile(scale, 2)).tolist()]
+    drawn = [row for row, frame in enumerate(frames) if frame and masks.kind[row] != NONE]
+    tiles: list[Tile | None] = [None] * len(masks)
+    moved = masks[drawn]
+    for place, row in enumerate(drawn):
+        if moved.kind[place] == POLYGONS:
+            x0, y0, width, height = frames[row] or (0, 0, 0, 0)
+            side = np.minimum(FINER * np.array([width, height]), TILE)
+            ratio = side / (width, height)
+            points = _points(moved, place)
+            points *= scale * ratio
+            points -= (x0, y0) * ratio
+            moved.width[place], moved.height[place] = side
+    for row, polygons, inside in zip(
+        drawn, moved.kind == POLYGONS, bitmaps_from_masks(moved, source), strict=True
+    ):
+        x0, y0, width, height = frame = frames[row] or (0, 0, 0, 0)
+        if not polygons:
+            rows = _sources(y0, height, original[0], size[0])
+            columns = _sources(x0, width, original[1], size[1])
+            inside = inside[np.ix_(rows, columns)]
+        tiles[row] = inside, frame
+    return tiles
 
 
-def run_tile(
-    counts: NDArray[np.int64], original: tuple[int, int], size: tuple[int, int]
-) -> tuple[NDArray[np.bool_], Frame] | None:
-    """The same of a mask's run lengths: a tile has its pixels, enlarged (nearest) where the image
-    is; of a frame larger than TILE, samples of them."""
-    bounds = run_lengths.bounds(counts, original[0])
-    if bounds is None:
-        return None
-    (h, w), (height, width) = original, size
-    x0, y0, x1, y1 = bounds
-    frame = _frame((x0 * width / w, y0 * height / h, x1 * width / w, y1 * height / h), size)
-    if frame is None:
-        return None
-    columns = _sources(frame[0], frame[2], w, width)
-    rows = _sources(frame[1], frame[3], h, height)
-    begin, end = int(columns[0]), int(columns[-1]) + 1
-    cut = run_lengths.columns(counts, h, begin, end)
-    return cut.T[columns - begin][:, rows].T, frame
-
-
-def _frame(bounds: tuple[float, float, float, float], size: tuple[int, int]) -> Frame | None:
+def _frame(bounds: list[float], size: tuple[int, int]) -> Frame | None:
     x0, y0 = max(0, floor(bounds[0])), max(0, floor(bounds[1]))
     x1, y1 = min(size[1], ceil(bounds[2])), min(size[0], ceil(bounds[3]))
     return (x0, y0, x1 - x0, y1 - y0) if x0 < x1 and y0 < y1 else None
+
+
+def _points(masks: Masks, row: int) -> NDArray[np.float64]:
+    """[n, 2] the points of all polygons of a row, to be changed in place."""
+    content = masks.data[masks.offsets[row] : masks.offsets[row + 1]]
+    head = 4 * (1 + int(content[:4].view(np.uint32)[0]))
+    return content[head:].view(np.float64).reshape(-1, 2)
 
 
 def _sources(begin: int, length: int, original: int, resized: int) -> NDArray[np.int64]:

@@ -13,7 +13,7 @@ from lvdet.training.configuration import config
 from lvdet.training.data.dataset import Dataset
 from lvdet.training.data.image_files import read_picture
 from lvdet.training.data.resize import draw_size, resized
-from lvdet.training.data.tiles import Frame, polygon_tile, run_tile
+from lvdet.training.data.tiles import Tile, make_tiles
 from lvdet.training.samplers.generator import SAMPLE, generator
 
 
@@ -23,14 +23,14 @@ class Sample:
 
     pixels: uint8[h, w, 3] RGB
     box, label: [n, 4] float32 and [n] int64, as in a batch
-    tiles:  of each object its tile bool[h, w], at most TILE x TILE, and its frame; None: no pixels
+    tiles:  of each object, at most TILE x TILE; None: no pixels
     """
 
     pixels: NDArray[np.uint8]
     seed: int
     box: NDArray[np.float32]
     label: NDArray[np.int64]
-    tiles: list[tuple[NDArray[np.bool_], Frame] | None]
+    tiles: list[Tile | None]
 
 
 def make_sample(dataset: Dataset, row: int, position: int, options: config.Config) -> Sample:
@@ -56,10 +56,9 @@ def make_sample(dataset: Dataset, row: int, position: int, options: config.Confi
     rows = np.arange(dataset.first[row], dataset.first[row + 1])
     scale = np.array([size[1] / original[1], size[0] / original[0]] * 2)
     box = (dataset.box[rows] * scale).astype(np.float32)
-    tiles = [
-        make_tile(dataset, at, path, original, size) if options.model.masks else None
-        for at in rows.tolist()
-    ]
+    tiles: list[Tile | None] = [None] * len(rows)
+    if options.model.masks:
+        tiles = make_tiles(dataset.masks_of(row), original, size, f"{path}: masks")
     if flip:
         box[:, [0, 2]] = size[1] - box[:, [2, 0]]
         tiles = [tile and _flipped(tile, size[1]) for tile in tiles]
@@ -78,22 +77,6 @@ def resize_picture(
     return np.asarray(picture)
 
 
-def make_tile(
-    dataset: Dataset, at: int, path: object, original: tuple[int, int], size: tuple[int, int]
-) -> tuple[NDArray[np.bool_], Frame] | None:
-    """The tile of an annotation's mask."""
-    parts = dataset.shapes.polygons(at)
-    if parts:
-        return polygon_tile(parts, original, size)
-    try:
-        counts = dataset.shapes.runs(at)
-        if counts is not None and counts.sum() != original[0] * original[1]:
-            raise InputError(f"{counts.sum()} pixels in place of {original[0] * original[1]}")
-    except InputError as error:
-        raise InputError(f"{path}: a mask of its annotations is damaged: {error}") from None
-    return None if counts is None else run_tile(counts, original, size)
-
-
-def _flipped(tile: tuple[NDArray[np.bool_], Frame], width: int) -> tuple[NDArray[np.bool_], Frame]:
+def _flipped(tile: Tile, width: int) -> Tile:
     inside, (x0, y0, wide, high) = tile
     return inside[:, ::-1], (width - x0 - wide, y0, wide, high)

@@ -1,4 +1,4 @@
-"""What a run cannot go on with, in one line that says what to do."""
+"""What ends a run, in one line that says what to do."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ def explained(run: Training) -> Iterator[None]:
         yield
     except NotFiniteError as error:
         raise LvdetError(
-            f"{error}: training has failed; {run.last_good()}; try a lower schedule.rate, a "
-            "longer schedule.warmup_steps, or schedule.clip = 10.0"
+            f"{error}: training diverged; {run.last_good()}; try a lower schedule.rate, more "
+            "schedule.warmup_steps, or schedule.clip = 10.0"
         ) from None
     except torch.cuda.OutOfMemoryError:
         run.optimizer.zero_grad(set_to_none=True)
         # Other processes wait in the middle of the step, and cannot save with this one.
         kept = run.keep_finished() if run.process.world == 1 else run.last_good()
         raise LvdetError(
-            f"the GPU's memory is full in step {run.step + 1:,}, with "
-            f"{run.schedule.batch // run.process.world} images a GPU of "
+            f"out of GPU memory in step {run.step + 1:,}, with "
+            f"{run.schedule.batch // run.process.world} images per GPU of "
             f"{run.config.input.by} side up to {max(run.config.input.sizes)}: lower "
             "schedule.batch or input.sizes, set run.precision to bf16, or set "
             f"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; {kept}"
@@ -45,6 +45,6 @@ def loading_failed(failure: Exception | None, kept: str) -> LvdetError:
     """
     if failure is None:
         return LvdetError(f"another process could not load its images; {kept}")
-    text = "there is not enough memory" if isinstance(failure, MemoryError) else str(failure)
+    text = "not enough memory" if isinstance(failure, MemoryError) else str(failure)
     kind = InputError if isinstance(failure, InputError) else LvdetError
     return kind(f"{' '.join(text.split())}; {kept}")

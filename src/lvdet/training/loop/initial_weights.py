@@ -18,7 +18,7 @@ from lvdet.training.records.checkpoint import (
     put_weights,
     require_same_network,
 )
-from lvdet.training.records.safetensors_file import read_tensors
+from lvdet.training.records.tensor_file import read_tensors
 from lvdet.training.records.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def begin_model(
 ) -> Begun:
     """Builds the detector of a config, with all weights that it begins with.
 
-    checkpoint: of this run, to go on from. What it does not train is not trained again.
+    checkpoint: of this run, to resume from. What it does not train is not trained again.
     """
     from lvdet.training.model.build import build_detector
 

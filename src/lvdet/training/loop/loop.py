@@ -193,10 +193,10 @@ class Training:
         self.process.wait_for_all()
         steps = f"{self.step:,} of {self.schedule.steps:,} steps"
         raise StoppedError(
-            f"stopped after {steps}; --resume goes on from "
+            f"stopped after {steps}; --resume continues from "
             f"{checkpoint_after(self.folder, self.step)}"
             if self.step
-            else "stopped before the first step; --resume begins anew",
+            else "stopped before the first step; --resume starts over",
             number,
         )
 
@@ -211,7 +211,9 @@ class Training:
     def last_good(self) -> str:
         """Which checkpoint there is, in words."""
         found = checkpoints(self.folder)
-        return f"the last good checkpoint is {found[-1]}" if found else "there is no checkpoint yet"
+        return (
+            f"the last good checkpoint is {found[-1]}" if found else "no checkpoint was written yet"
+        )
 
     def _evaluation_is_missing(self) -> bool:
         """A run that was killed while it evaluated does so again."""

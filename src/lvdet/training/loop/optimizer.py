@@ -52,6 +52,6 @@ def load_momenta(
     parameters = dict(model.named_parameters())
     for name, tensor in found.items():
         if name not in parameters or parameters[name].shape != tensor.shape:
-            raise InputError(f"{where}: the momentum of {name} does not fit the detector")
+            raise InputError(f"{where}: momentum of {name} does not fit the detector")
         buffer = torch.empty_like(parameters[name]).copy_(tensor)
         optimizer.state[parameters[name]]["momentum_buffer"] = buffer

@@ -92,15 +92,15 @@ def joined(device: str | None = None) -> Iterator[Process]:
     device: "cuda" or "cpu"; None: a GPU where there is one.
     """
     if device == "cuda" and not torch.cuda.is_available():
-        raise InputError("--device cuda: this machine has no GPU that PyTorch can use")
+        raise InputError("--device is cuda, but PyTorch finds no GPU")
     kind = device or ("cuda" if torch.cuda.is_available() else "cpu")
     rank, world, local = (_number(name) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"))
     place = torch.device("cpu")
     if kind == "cuda":
         if local >= torch.cuda.device_count():
             raise InputError(
-                f"process {local} of this machine has no GPU: there are "
-                f"{torch.cuda.device_count()}; start as many processes"
+                f"process {local} has no GPU: this machine has {torch.cuda.device_count()}; start "
+                "as many processes"
             )
         place = torch.device("cuda", local)
         torch.cuda.set_device(place)
@@ -117,7 +117,7 @@ def joined(device: str | None = None) -> Iterator[Process]:
         if isinstance(error, dist.DistError) or "gloo" in str(error):
             first = str(error).strip().splitlines()[0]
             raise LvdetError(
-                f"process {rank} lost the others, whose own message says why ({first[:120]})"
+                f"process {rank} lost the others, see their messages ({first[:120]})"
             ) from None
         raise
     finally:
@@ -128,7 +128,7 @@ def joined(device: str | None = None) -> Iterator[Process]:
 def _number(name: str) -> int:
     text = os.environ.get(name, "1" if name == "WORLD_SIZE" else "0")
     if not text.isdecimal():
-        raise InputError(f"the environment variable {name} is {text!r}, expected a number")
+        raise InputError(f"environment variable {name} is {text!r}, expected a number")
     return int(text)
 
 

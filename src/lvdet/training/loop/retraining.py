@@ -16,7 +16,7 @@ from lvdet.training.records.checkpoint import (
     put_weights,
     require_same_network,
 )
-from lvdet.training.records.safetensors_file import read_tensors
+from lvdet.training.records.tensor_file import read_tensors
 from lvdet.training.records.vocabulary import Vocabulary
 
 if TYPE_CHECKING:

@@ -28,8 +28,8 @@ def require_full_rate(schedule: Schedule) -> None:
     """Refuses a run that ends before its warm-up does."""
     if schedule.warmup_steps > schedule.steps:
         raise InputError(
-            f"schedule.warmup_steps is {schedule.warmup_steps:,}, beyond the {schedule.steps:,} of "
-            "schedule.steps: the full rate would never be reached"
+            f"schedule.warmup_steps is {schedule.warmup_steps:,}, more than schedule.steps, "
+            f"{schedule.steps:,}: the full rate would never be reached"
         )
 
 

@@ -50,12 +50,12 @@ class StepLosses:
         for number, row in enumerate(table, start=step - len(table) + 1):
             for name, value in zip(self.names, row, strict=True):
                 if not abs(value) < float("inf"):
-                    raise NotFiniteError(f"the loss {name} is {value} in step {number:,}")
+                    raise NotFiniteError(f"loss {name} is {value} in step {number:,}")
         self.fetched += table
 
     def finish(self) -> tuple[dict[str, float], float, float]:
         """Means of the losses since the last time, seconds they took, and the part of them that
-        was spent waiting for data; begins anew."""
+        was spent waiting for data; starts over."""
         now = time.monotonic()
         seconds, count = now - self.begun, max(len(self.fetched), 1)
         columns = zip(*self.fetched, strict=True)
@@ -74,4 +74,4 @@ def require_finite(tensors: Mapping[str, Tensor]) -> None:
     good = torch.stack([torch.isfinite(tensor).all() for tensor in tensors.values()]).tolist()
     for name, finite in zip(tensors, good, strict=True):
         if not finite:
-            raise NotFiniteError(f"the weights {name} are not finite")
+            raise NotFiniteError(f"weights {name} are not finite")

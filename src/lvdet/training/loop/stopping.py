@@ -13,7 +13,7 @@ from lvdet.errors import LvdetError
 
 
 class StoppedError(LvdetError):
-    """The run was stopped by a signal, after a checkpoint; the text says how to go on."""
+    """The run was stopped by a signal, after a checkpoint; the text says how to resume."""
 
     def __init__(self, text: str, number: int) -> None:
         super().__init__(text)

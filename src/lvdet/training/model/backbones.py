@@ -111,9 +111,11 @@ def _load(body: nn.Module, name: str, weights: str) -> None:
             state = torch.load(Path(weights), map_location="cpu", weights_only=True)
         except Exception as error:
             text = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise InputError(f"{weights}: no weights of a backbone: {text}") from None
+            raise InputError(f"{weights}: not the weights of a backbone: {text}") from None
     if not isinstance(state, dict):
-        raise InputError(f"{weights}: no weights of a backbone: {type(state).__name__}, not a dict")
+        raise InputError(
+            f"{weights}: not the weights of a backbone: {type(state).__name__}, not a dict"
+        )
     # A RegNet as torchvision builds it has its stages in `trunk_output`.
     state = {str(key).removeprefix("trunk_output."): value for key, value in state.items()}
     expected = body.state_dict()
@@ -121,7 +123,7 @@ def _load(body: nn.Module, name: str, weights: str) -> None:
     missing = [key for key in missing if not key.endswith("num_batches_tracked")]
     if missing:
         raise InputError(
-            f"{weights}: has no {missing[0]} (nor {len(missing) - 1} others), expected the state "
+            f"{weights}: lacks {missing[0]} and {len(missing) - 1} others, expected the state "
             f"of {_described(name)}"
         )
     other = [key for key in expected if key in state and expected[key].shape != state[key].shape]
@@ -136,7 +138,7 @@ def _load(body: nn.Module, name: str, weights: str) -> None:
 def _imagenet(name: str) -> dict[str, Any]:
     if name not in _RESNETS:
         raise InputError(
-            f'there are no ImageNet weights for the backbone {name}; set model.weights to "none" '
+            f'no ImageNet weights for the backbone {name}; set model.weights to "none" '
             "or to a .pth file of its weights"
         )
     weights = models.get_model_weights(name)["IMAGENET1K_V1"]

@@ -27,7 +27,7 @@ from lvdet.errors import InputError, OutputError
 from lvdet.files.writing import make_folder, write_text
 from lvdet.training.configuration.config import Config
 from lvdet.training.configuration.config_file import resolved
-from lvdet.training.records.safetensors_file import read_metadata, read_tensors, write_tensors
+from lvdet.training.records.tensor_file import read_metadata, read_tensors, write_tensors
 from lvdet.training.records.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -144,11 +144,11 @@ def find_checkpoint(path: Path) -> Path:
     if (path / _MODEL).is_file():
         return path / _MODEL
     if not path.exists():
-        raise InputError(f"{path}: there is no such checkpoint")
+        raise InputError(f"{path}: no such checkpoint")
     found = checkpoints(path)
     if not found:
         raise InputError(
-            f"{path}: holds no checkpoint, expected a run's folder, one of its checkpoints or a "
+            f"{path}: no checkpoint found, expected a run folder, one of its checkpoints or a "
             f"{_MODEL}"
         )
     return found[-1] / _MODEL
@@ -165,9 +165,9 @@ def _described(texts: dict[str, str], file: Path) -> Described:
         values, step = json.loads(texts["config"]), int(texts["step"])
         fixed = tuple(map(str, json.loads(texts["fixed"])))
     except (KeyError, TypeError, ValueError):
-        raise InputError(f"{file}: not a detector of lvdet: it does not say its config") from None
+        raise InputError(f"{file}: not an lvdet detector: its config is missing") from None
     if not isinstance(values, dict):
-        raise InputError(f"{file}: not a detector of lvdet: its config is none")
+        raise InputError(f"{file}: not an lvdet detector: its config is damaged")
     return Described(resolved(values, (), f"{file} (config)", None), vocabulary, step, fixed)
 
 
@@ -189,7 +189,7 @@ def put_weights(model: nn.Module, tensors: Mapping[str, Tensor], where: object) 
     expected = model.state_dict()
     for name, tensor in expected.items():
         if name not in tensors:
-            raise InputError(f"{where}: has no {name}, which the detector of the config has")
+            raise InputError(f"{where}: lacks {name}, which the detector of the config has")
         if tensors[name].shape != tensor.shape:
             raise InputError(
                 f"{where}: {name} has shape {list(tensors[name].shape)}, the detector of the "
@@ -197,7 +197,7 @@ def put_weights(model: nn.Module, tensors: Mapping[str, Tensor], where: object) 
             )
     for name in tensors:
         if name not in expected:
-            raise InputError(f"{where}: has {name}, which the detector of the config has not")
+            raise InputError(f"{where}: has {name}, which the detector of the config lacks")
     model.load_state_dict(dict(tensors))
 
 
@@ -206,7 +206,9 @@ def require_same_network(found: Config, wanted: Config, where: object) -> None:
     for key in ("kind", "backbone", "norm", "anchors", "masks"):
         theirs, mine = (_network(config)[key] for config in (found, wanted))
         if theirs != mine:
-            raise InputError(f"{where}: model.{key} is {theirs!r} there, and {mine!r} here")
+            raise InputError(
+                f"{where}: model.{key} is {theirs!r} there, but {mine!r} in the config"
+            )
 
 
 def _network(config: Config) -> dict[str, Any]:

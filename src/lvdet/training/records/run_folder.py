@@ -1,4 +1,4 @@
-"""The folder of a run: begun anew, gone on with, or refused.
+"""The folder of a run: new, resumed, or refused.
 
 config.toml     the whole config, with absolute paths
 log.jsonl       losses and evaluations
@@ -9,17 +9,16 @@ predictions/    step-000005000.json of each of the last evaluations
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import re
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from io import FileIO
 from pathlib import Path
 
 from lvdet.errors import InputError, OutputError
+from lvdet.files.locking import lock_folder
 from lvdet.files.writing import make_folder, write_text
 from lvdet.training.configuration.config import Config
 from lvdet.training.configuration.config_file import config_text, flat_values
@@ -32,7 +31,7 @@ _STEP = re.compile(r"step-(\d{9,})\.")
 
 _PREDICTIONS = "predictions"
 
-#: Keys that a run may be gone on with changed: the weights after a step do not depend on them.
+#: Keys that may change when a run resumes: the weights after a step do not depend on them.
 #: Of the data it is the counts that are compared: the files may have been moved. What a run began
 #: with is in its checkpoints.
 FREE = frozenset(
@@ -61,15 +60,15 @@ def config_hash(config: Config) -> str:
 
 @dataclass(frozen=True)
 class Resumed:
-    """The checkpoint to go on from, and the config, with what the run began with."""
+    """The checkpoint to resume from, and the config, with what the run started from."""
 
     checkpoint: Path
     config: Config
 
 
 def resumed(folder: Path, config: Config, vocabulary: Vocabulary) -> Resumed | None:
-    """How to go on with the run in a folder, if it is of the same config and data; None where
-    there is no checkpoint yet."""
+    """How to resume the run in a folder, if config and data are the same; None where there is no
+    checkpoint yet."""
     found = checkpoints(folder)
     if not found:
         return None
@@ -83,21 +82,21 @@ def resumed(folder: Path, config: Config, vocabulary: Vocabulary) -> Resumed | N
     for key, value in mine.items():
         if key not in FREE and theirs[key] != value:
             raise InputError(
-                f"{folder}: was begun with {key} {theirs[key]!r}, which is now {value!r}; go on as "
-                "it was begun, or begin another run with --out"
+                f"{folder}: started with {key} {theirs[key]!r}, now {value!r}; use the same value "
+                "to resume, or start another run with -o"
             )
     told.vocabulary.require_same_data(vocabulary, found[-1])
     if told.step > config.schedule.steps:
         raise InputError(
-            f"{folder}: has been trained for {told.step:,} steps, schedule.steps is "
+            f"{folder}: already trained for {told.step:,} steps, but schedule.steps is "
             f"{config.schedule.steps:,}"
         )
     was, now = (resolved_schedule(c).warmup_steps for c in (told.config, config))
     if was != now and told.step < max(was, now):
         raise InputError(
-            f"{folder}: is in its warm-up, which was to last {was:,} steps of "
-            f"{told.config.schedule.steps:,}, and would {now:,} of {config.schedule.steps:,}: "
-            "change schedule.steps after it"
+            f"{folder}: still in its warm-up, which lasts {was:,} of "
+            f"{told.config.schedule.steps:,} steps, and would last {now:,} of "
+            f"{config.schedule.steps:,}; change schedule.steps after the warm-up"
         )
     return Resumed(found[-1], config)
 
@@ -105,10 +104,10 @@ def resumed(folder: Path, config: Config, vocabulary: Vocabulary) -> Resumed | N
 def require_new(folder: Path) -> None:
     """Refuses a folder with something in it."""
     if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder}: is not a folder")
+        raise InputError(f"{folder}: not a folder")
     if folder.is_dir() and any(path.name != _LOCK for path in folder.iterdir()):
         raise InputError(
-            f"{folder}: is not empty; --resume goes on with the run in it, --overwrite removes it"
+            f"{folder}: not empty; pass --resume to resume its run, --overwrite to remove it"
         )
 
 
@@ -120,8 +119,7 @@ def require_own(folder: Path) -> None:
         if folder.is_dir() and ((folder / _LOCK).exists() or checkpoints(folder)):
             return
         raise InputError(
-            f"{folder}: holds files, but no run to go on with or to remove; name another folder "
-            "with --out"
+            f"{folder}: has files, but no run to resume or remove; pass another folder with -o"
         ) from None
 
 
@@ -159,19 +157,10 @@ def write_config(folder: Path, config: Config) -> None:
     write_text(config_text(config), folder / CONFIG)
 
 
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """No other run writes here meanwhile."""
+def locked(folder: Path) -> FileIO:
+    """Keeps other runs from writing here while it is open."""
     make_folder(folder)
     try:
-        file = open(folder / _LOCK, "ab")  # noqa: SIM115
+        return lock_folder(folder, _LOCK, f"{folder}: another process is training here")
     except OSError as error:
         raise OutputError(f"{folder}: cannot be written: {error.strerror}") from None
-    with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise InputError(f"{folder}: another process is training here") from None
-        except OSError:
-            pass  # a file system without locks
-        yield

@@ -73,12 +73,10 @@ class Vocabulary:
                 ),
             )
         except (KeyError, TypeError, ValueError):
-            raise InputError(
-                f"{where}: not a detector of lvdet: it does not say its classes"
-            ) from None
+            raise InputError(f"{where}: not an lvdet detector: its classes are missing") from None
         shape = (len(rows),)
         if found.frequencies.image_count.shape != shape:
-            raise InputError(f"{where}: has counts of other than its {len(rows):,} classes")
+            raise InputError(f"{where}: counts do not match its {len(rows):,} classes")
         return found
 
     def require_classes_of(self, data: Vocabulary, where: object) -> None:
@@ -88,18 +86,18 @@ class Vocabulary:
         for number, name in theirs.items():
             if number not in mine:
                 raise InputError(
-                    f"{where}: was trained without class {name!r} (id {number}), which is in the "
+                    f"{where}: trained without class {name!r} (id {number}), which is in the "
                     f"data; it has {len(mine):,} classes, the data {len(theirs):,}"
                 )
             if mine[number] != name:
                 raise InputError(
-                    f"{where}: class {number} is {mine[number]!r} there and {name!r} in the data"
+                    f"{where}: class {number} is {mine[number]!r} there, but {name!r} in the data"
                 )
         for number, name in mine.items():
             if number not in theirs:
                 raise InputError(
-                    f"{where}: was trained with class {name!r} (id {number}), which the data does "
-                    f"not have; it has {len(mine):,} classes, the data {len(theirs):,}"
+                    f"{where}: trained with class {name!r} (id {number}), which the data lacks; it "
+                    f"has {len(mine):,} classes, the data {len(theirs):,}"
                 )
 
     def require_same_data(self, data: Vocabulary, where: object) -> None:
@@ -108,13 +106,13 @@ class Vocabulary:
         mine, theirs = self.frequencies, data.frequencies
         if mine.images != theirs.images:
             raise InputError(
-                f"{where}: was trained on {mine.images:,} images, data.train has {theirs.images:,}"
+                f"{where}: trained on {mine.images:,} images, data.train has {theirs.images:,}"
             )
         for name in ("image_count", "instance_count"):
             a, b = getattr(mine, name), getattr(theirs, name)
             if not np.array_equal(a, b):
                 row = int(np.flatnonzero(a != b)[0])
                 raise InputError(
-                    f"{where}: {name} of class {self.names[row]!r} was {a[row]:,}, in data.train "
-                    f"it is {b[row]:,}: these are not the data it was trained on"
+                    f"{where}: {name} of class {self.names[row]!r} was {a[row]:,}, now {b[row]:,} "
+                    "in data.train: not the data it was trained on"
                 )

@@ -22,7 +22,7 @@ def build_sampler(options: config.Sampler, dataset: Dataset) -> Sampler:
     """
     rows = dataset.trainable
     if not len(rows):
-        raise InputError(f"{dataset.name}: none of the {len(dataset)} images has an object")
+        raise InputError(f"{dataset.name}: none of the {len(dataset):,} images has an object")
     if options.name == "uniform":
         return Uniform(rows)
     classes = [dataset.image_classes[row] for row in rows]

@@ -13,7 +13,7 @@ def stream(sampler: Sampler, seed: int, start: int = 0) -> Iterator[int]:
     number = 0
     while (size := sampler.size(number, seed)) <= start:
         if not size:
-            raise InputError("there are no images with objects to train on")
+            raise InputError("no image has an object to train on")
         start -= size
         number += 1
     while True:

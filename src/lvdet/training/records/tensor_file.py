@@ -1,0 +1,44 @@
+"""Named tensors and texts in a safetensors file. Reading one runs no code of the file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from lvdet.errors import InputError
+from lvdet.files.writing import write_whole
+
+
+def write_tensors(
+    path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None
+) -> None:
+    """Writes the file, whole or not at all."""
+    dense = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
+    with write_whole(path) as file:  # the package opens the temporary file by its name
+        save_file(dense, file.name, dict(metadata) if metadata else None)
+
+
+def read_metadata(path: Path) -> dict[str, str]:
+    """The texts of a file."""
+    with _opened(path) as file:
+        return file.metadata() or {}
+
+
+def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """The tensors of a file by name, on the CPU, and its texts."""
+    with _opened(path) as file:
+        return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
+
+
+def _opened(path: Path) -> Any:
+    try:
+        return safe_open(path, "pt")
+    except SafetensorError as error:
+        raise InputError(f"{path}: not a safetensors file, or truncated ({error})") from None
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from None

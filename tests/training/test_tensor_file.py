@@ -1,0 +1,69 @@
+"""Tensors there and back, and files that are damaged."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from lvdet.errors import InputError
+from lvdet.training.records.tensor_file import read_metadata, read_tensors, write_tensors
+
+METADATA = {"step": "12", "names": '["ü", "\\n"]'}
+
+
+def tensors() -> dict[str, torch.Tensor]:
+    torch.manual_seed(0)
+    types = (torch.float64, torch.float32, torch.bfloat16, torch.int64, torch.uint8, torch.bool)
+    made = {str(kind): (torch.randn(3, 5) * 4).to(kind) for kind in types}
+    made["scalar"] = torch.tensor(2.5)
+    made["none"] = torch.empty(0, 3)
+    made["across"] = torch.randn(4, 6).t()
+    made["trained"] = torch.randn(2, requires_grad=True)
+    made["channels last"] = torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last)
+    return made
+
+
+def test_there_and_back(tmp_path: Path) -> None:
+    path = tmp_path / "a.safetensors"
+    write_tensors(path, tensors(), METADATA)
+    found, metadata = read_tensors(path)
+    assert metadata == METADATA == read_metadata(path)
+    assert found.keys() == tensors().keys()
+    for name, tensor in tensors().items():
+        assert found[name].dtype == tensor.dtype
+        assert torch.equal(found[name], tensor), name
+    write_tensors(path, {})
+    assert read_tensors(path) == ({}, {})
+    assert [file.name for file in tmp_path.iterdir()] == ["a.safetensors"]
+
+
+@pytest.mark.parametrize("end", [0, 3, 9, 200, -9, -1])
+def test_a_truncated_file(end: int, tmp_path: Path) -> None:
+    path = tmp_path / "a.safetensors"
+    write_tensors(path, tensors(), METADATA)
+    path.write_bytes(path.read_bytes()[:end])
+    refused(path, "not a safetensors file, or truncated")
+
+
+@pytest.mark.parametrize("offsets", [[8, 16], [0, 4], [0, 1 << 60]])
+def test_a_header_that_lies(offsets: list[int], tmp_path: Path) -> None:
+    header = json.dumps({"a": {"dtype": "F32", "shape": [2], "data_offsets": offsets}}).encode()
+    path = tmp_path / "a.safetensors"
+    path.write_bytes(len(header).to_bytes(8, "little") + header + b"12345678")
+    refused(path, "not a safetensors file, or truncated")
+
+
+def test_no_file(tmp_path: Path) -> None:
+    refused(tmp_path / "none", "No such file")
+    refused(tmp_path, "")
+
+
+def refused(path: Path, says: str) -> None:
+    for read in (read_tensors, read_metadata):
+        with pytest.raises(InputError) as caught:
+            read(path)
+        assert str(caught.value).startswith(f"{path}: {says}")
+        assert "\n" not in str(caught.value)
