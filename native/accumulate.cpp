@@ -4,13 +4,13 @@
 #include <limits>
 #include <vector>
 
+#include "bits.hpp"
 #include "parallel.hpp"
 
 namespace lvdet {
 
 namespace {
 
-constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
 constexpr std::size_t kWord = 64;
 
 // The first tp count whose recall reaches each of the 101 levels. Comparing counts in place of
@@ -28,7 +28,7 @@ class Walk {
    public:
     void restart(std::size_t thresholds) {
         wrong_ = 0;
-        all_ = thresholds == kWord ? ~std::uint64_t{0} : (std::uint64_t{1} << thresholds) - 1;
+        all_ = lowest_bits(thresholds);
         right_.resize(thresholds);
         for (auto& list : right_) list.clear();
         not_wrong_.assign(thresholds, 0);
@@ -36,15 +36,13 @@ class Walk {
     // Takes the next detection: bits of the thresholds at which it is matched, and ignored.
     void step(std::uint64_t matched, std::uint64_t ignored) {
         if (ignored == all_) return;  // as most are where only some sizes count
-        for (std::uint64_t right = matched & ~ignored; right; right &= right - 1) {
-            const auto t = static_cast<std::size_t>(__builtin_ctzll(right));
+        for_each_bit(matched & ~ignored, [&](std::size_t t) {
             const auto tp = static_cast<double>(right_[t].size() + 1);
             const auto fp = static_cast<double>(wrong_ - not_wrong_[t]);
             right_[t].push_back(tp / (fp + tp + kEpsilon));
-        }
+        });
         // Most detections are wrong at every threshold: count those once, and the exceptions.
-        for (std::uint64_t rest = matched | ignored; rest; rest &= rest - 1)
-            ++not_wrong_[static_cast<std::size_t>(__builtin_ctzll(rest))];
+        for_each_bit(matched | ignored, [&](std::size_t t) { ++not_wrong_[t]; });
         ++wrong_;
     }
     // Precision at each right detection of threshold t, made monotone from the right.
@@ -69,7 +67,7 @@ void accumulate(const Outcomes& outcomes, const Rankings& rankings, std::size_t 
     const std::size_t thresholds = outcomes.thresholds;
     constexpr double nan = std::numeric_limits<double>::quiet_NaN();
     // One walk an area, kept by each thread from curve to curve.
-    std::vector<std::vector<Walk>> all_walks(static_cast<std::size_t>(std::max(threads, 1)));
+    std::vector<std::vector<Walk>> all_walks(workers_for(rankings.curves, threads));
     parallel_for(rankings.curves, threads, [&](std::size_t curve, std::size_t worker) {
         if (std::none_of(truth + curve * areas, truth + (curve + 1) * areas,
                          [](std::int64_t objects) { return objects > 0; })) {
@@ -83,7 +81,7 @@ void accumulate(const Outcomes& outcomes, const Rankings& rankings, std::size_t 
         walks.resize(areas);
         for (std::size_t base = 0; base < thresholds; base += kWord) {
             const std::size_t here = std::min(kWord, thresholds - base);
-            const std::size_t bytes = (here + 7) / 8;
+            const std::size_t bytes = bytes_for(here);
             for (Walk& walk : walks) walk.restart(here);
             for (std::int64_t i = rankings.offsets[curve]; i < rankings.offsets[curve + 1]; ++i) {
                 const auto row = rankings.order ? static_cast<std::size_t>(rankings.order[i])

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <limits>
 
 namespace lvdet {
 
@@ -33,6 +34,8 @@ inline std::uint64_t load_bits(const std::uint8_t* from, std::size_t bytes) {
 }
 
 inline constexpr std::size_t kRecalls = 101;
+// What the reference tools add to a number of detections before they divide by it.
+inline constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
 
 // For each curve, area and threshold, with truth[curve, area] objects to find:
 //   precision  [curves, areas, thresholds]  mean of the 101 precisions

@@ -9,8 +9,12 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <functional>
+#include <memory>
+#include <numeric>
 #include <optional>
 
+#include "accumulate.hpp"
 #include "columns.hpp"
 #include "rle.hpp"
 #include "spill.hpp"
@@ -35,49 +39,61 @@ using InOut = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
 template <class T>
 using Out = nb::ndarray<nb::numpy, T, nb::c_contig>;
 
-template <class T>
-Out<T> wrap(T* data, std::initializer_list<std::size_t> shape, void (*free)(void*) noexcept) {
-    nb::capsule owner(data, free);
-    return Out<T>(data, shape, owner);
+// Keeps what an array shows for as long as the array lives.
+template <class Owned>
+nb::capsule owner_of(std::unique_ptr<Owned> owned) {
+    nb::capsule owner(owned.get(), [](void* p) noexcept {
+        std::default_delete<Owned>{}(static_cast<Owned*>(p));
+    });
+    owned.release();  // the capsule has it now
+    return owner;
 }
-// An array that takes over a column's storage.
+// Arrays that take over what holds their values, without a copy.
 template <class T>
 Out<T> take(Column<T>& column, std::size_t width = 0) {
-    const std::size_t size = column.size();
-    T* data = column.release();
-    auto free = [](void* p) noexcept { std::free(p); };
-    if (width) return wrap<T>(data, {size / width, width}, free);
-    return wrap<T>(data, {size}, free);
+    column.fit();
+    auto kept = std::make_unique<Column<T>>(std::move(column));
+    T* const data = kept->data();
+    const std::size_t size = kept->size();
+    const nb::capsule owner = owner_of(std::move(kept));
+    if (width) return Out<T>(data, {size / width, width}, owner);
+    return Out<T>(data, {size}, owner);
 }
 inline Out<std::uint8_t> take(Bytes& bytes) {
-    const Bytes::Storage storage = bytes.release();
-    nb::capsule owner(new Bytes::Storage(storage), [](void* p) noexcept {
-        auto* kept = static_cast<Bytes::Storage*>(p);
-        Bytes::unmap_or_free(kept->data, kept->mapped);
-        delete kept;
-    });
-    const std::size_t size[1] = {storage.size};
-    return Out<std::uint8_t>(storage.data, 1, size, owner);
+    bytes.finish();
+    auto kept = std::make_unique<Bytes>(std::move(bytes));
+    std::uint8_t* const data = kept->data();
+    const std::size_t size = kept->size();
+    return Out<std::uint8_t>(data, {size}, owner_of(std::move(kept)));
 }
 template <class T>
-Out<T> take(std::vector<T>&& values, std::initializer_list<std::size_t> shape = {}) {
-    auto* kept = new std::vector<T>(std::move(values));
-    nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-    if (shape.size()) return Out<T>(kept->data(), shape, owner);
-    const std::size_t size[1] = {kept->size()};
-    return Out<T>(kept->data(), 1, size, owner);
+Out<T> take(std::vector<T>&& values, std::initializer_list<std::size_t> shape) {
+    auto kept = std::make_unique<std::vector<T>>(std::move(values));
+    T* const data = kept->data();
+    return Out<T>(data, shape, owner_of(std::move(kept)));
 }
 template <class T>
-Out<T> take_ids(const std::vector<T>& values) {
-    return take(std::vector<T>(values));
+Out<T> take(std::vector<T>&& values) {
+    const std::size_t size = values.size();
+    return take(std::move(values), {size});
 }
 
+// An array of zeros.
 template <class T>
-Out<T> empty(std::initializer_list<std::size_t> shape) {
-    std::size_t size = 1;
-    for (const std::size_t n : shape) size *= n;
-    T* data = new T[size]();
-    return wrap<T>(data, shape, [](void* p) noexcept { delete[] static_cast<T*>(p); });
+Out<T> zeros(std::initializer_list<std::size_t> shape) {
+    const std::size_t size =
+        std::accumulate(shape.begin(), shape.end(), std::size_t{1}, std::multiplies<>());
+    return take(std::vector<T>(size), shape);
+}
+
+// Items, and where each list of them begins: list i is items[offsets[i] .. offsets[i + 1]].
+using ListTuple = std::tuple<In<std::int32_t>, In<std::int64_t>>;
+
+inline Outcomes outcomes_of(const In<std::uint8_t>& bits, std::size_t thresholds) {
+    return {.bits = bits.data(),
+            .areas = bits.shape(1),
+            .bytes = bits.shape(3),
+            .thresholds = thresholds};
 }
 
 using MaskTuple = std::tuple<In<std::uint8_t>, In<std::int64_t>, In<std::uint8_t>, In<std::int32_t>,
@@ -87,8 +103,11 @@ inline MaskColumn column_of(const MaskTuple& masks) {
     // An empty array may have no storage; the column must still read as present.
     static const std::uint8_t none = 0;
     const std::uint8_t* data = std::get<0>(masks).data();
-    return {data ? data : &none, std::get<1>(masks).data(), std::get<2>(masks).data(),
-            std::get<3>(masks).data(), std::get<4>(masks).data()};
+    return {.data = data ? data : &none,
+            .offsets = std::get<1>(masks).data(),
+            .kind = std::get<2>(masks).data(),
+            .height = std::get<3>(masks).data(),
+            .width = std::get<4>(masks).data()};
 }
 inline MaskColumn column_of(const std::optional<MaskTuple>& masks) {
     return masks ? column_of(*masks) : MaskColumn{};

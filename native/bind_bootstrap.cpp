@@ -6,36 +6,34 @@ namespace lvdet {
 
 namespace {
 
-// Lists in one array: items, and where each list begins.
-using Listed = std::tuple<In<std::int32_t>, In<std::int64_t>>;
-
 nb::tuple resample_images(In<std::uint8_t> outcome_bits, std::size_t thresholds,
                           In<std::int32_t> image, In<std::int32_t> category,
                           In<std::int64_t> offsets, In<std::int32_t> place, In<std::uint8_t> old,
-                          In<std::int32_t> pooled, Listed ranked, Listed truth,
+                          In<std::int32_t> pooled, const ListTuple& ranked, const ListTuple& truth,
                           In<std::int32_t> group, std::size_t groups, std::int64_t budget,
                           In<std::uint8_t> weights, In<double> recalls, int threads) {
     const std::size_t classes = group.size(), blocks = weights.shape(0);
     const Sample sample{
-        weights.shape(1),
-        classes,
-        {outcome_bits.data(), outcome_bits.shape(1), outcome_bits.shape(3), thresholds},
-        image.data(),
-        category.data(),
-        offsets.data(),
-        place.data(),
-        old.data(),
-        pooled.data(),
-        std::get<0>(ranked).data(),
-        std::get<1>(ranked).data(),
-        std::get<0>(truth).data(),
-        std::get<1>(truth).data(),
-        group.data(),
-        groups,
-        budget};
-    auto by_old = empty<double>({blocks * kLanes, classes});
-    auto by_fixed = empty<double>({blocks * kLanes, classes});
-    auto pool = empty<double>({blocks * kLanes, 1 + groups});
+        .images = weights.shape(1),
+        .classes = classes,
+        .outcomes = outcomes_of(outcome_bits, thresholds),
+        .image = image.data(),
+        .category = category.data(),
+        .offsets = offsets.data(),
+        .place = place.data(),
+        .old = old.data(),
+        .pooled = pooled.data(),
+        .ranked = std::get<0>(ranked).data(),
+        .ranked_from = std::get<1>(ranked).data(),
+        .truth = std::get<0>(truth).data(),
+        .truth_from = std::get<1>(truth).data(),
+        .group = group.data(),
+        .groups = groups,
+        .budget = budget,
+    };
+    auto by_old = zeros<double>({blocks * kLanes, classes});
+    auto by_fixed = zeros<double>({blocks * kLanes, classes});
+    auto pool = zeros<double>({blocks * kLanes, 1 + groups});
     {
         nb::gil_scoped_release release;
         resample(sample, weights.data(), blocks, recalls.data(), by_old.data(), by_fixed.data(),

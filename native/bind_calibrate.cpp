@@ -10,9 +10,9 @@ namespace {
 // curvatures.
 nb::tuple losses(In<double> features, In<std::int64_t> offsets, In<double> weights) {
     const std::size_t size = features.shape(0), classes = offsets.size() - 1;
-    auto loss = empty<double>({classes});
-    auto slope = empty<double>({classes, size});
-    auto curvature = empty<double>({classes, size, size});
+    auto loss = zeros<double>({classes});
+    auto slope = zeros<double>({classes, size});
+    auto curvature = zeros<double>({classes, size, size});
     {
         nb::gil_scoped_release release;
         logistic_losses(features.data(), features.shape(1), size, offsets.data(), classes,

@@ -1,10 +1,17 @@
 // Encoded masks.
+#include <stdexcept>
+
 #include "bind_arrays.hpp"
 #include "json_write.hpp"
 
 namespace lvdet {
 
 namespace {
+
+// Refuses a row with which something is wrong.
+void require(const char* wrong, std::size_t row) {
+    if (wrong) throw std::invalid_argument(wrong + (", row " + std::to_string(row)));
+}
 
 nb::list segmentations_json(const MaskTuple& masks) {
     const MaskColumn column = column_of(masks);
@@ -58,8 +65,7 @@ nb::tuple mask_runs(const MaskTuple& masks, In<std::int32_t> height, In<std::int
     Runs runs;
     for (std::size_t i = 0; i < std::get<2>(masks).size(); ++i) {
         const std::int64_t h = height.data()[i], w = width.data()[i];
-        if (const char* wrong = row_runs(column, i, h, w, runs))
-            throw nb::value_error((std::string(wrong) + ", row " + std::to_string(i)).c_str());
+        require(row_runs(column, i, h, w, runs), i);
         if (edges) runs = boundary(runs, h, w, boundary_reach(h, w));
         counts.insert(counts.end(), runs.begin(), runs.end());
         ends.push_back(static_cast<std::int64_t>(counts.size()));
@@ -70,12 +76,11 @@ nb::tuple mask_runs(const MaskTuple& masks, In<std::int32_t> height, In<std::int
 Out<double> mask_boxes(const MaskTuple& masks) {
     const MaskColumn column = column_of(masks);
     const std::size_t rows = std::get<2>(masks).size();
-    auto out = empty<double>({rows, 4});
+    auto out = zeros<double>({rows, 4});
     Runs runs;
     for (std::size_t i = 0; i < rows; ++i) {
         if (column.kind[i] == kMaskNone) continue;
-        if (const char* wrong = check_row(column, i))
-            throw nb::value_error((std::string(wrong) + ", row " + std::to_string(i)).c_str());
+        require(check_row(column, i), i);
         Box box{0, 0, 0, 0};
         if (column.kind[i] == kMaskPolygons) {
             box = polygon_box(column.data + column.offsets[i]);

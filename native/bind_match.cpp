@@ -1,6 +1,9 @@
 // Matching, accumulating, and what unmatched detections overlap.
+#include <stdexcept>
+
 #include "accumulate.hpp"
 #include "bind_arrays.hpp"
+#include "bits.hpp"
 #include "match.hpp"
 #include "overlaps.hpp"
 
@@ -8,110 +11,109 @@ namespace lvdet {
 
 namespace {
 
-using ListPair = std::tuple<In<std::int64_t>, In<std::int32_t>>;
-
-Lists lists_of(const std::optional<ListPair>& lists) {
+Lists lists_of(const std::optional<ListTuple>& lists) {
     if (!lists) return {};
-    return {std::get<0>(*lists).data(), std::get<1>(*lists).data()};
+    const auto& [items, offsets] = *lists;
+    return {.offsets = offsets.data(), .items = items.data()};
 }
 
 Overlap overlap_of(const std::string& name) {
-    return name == "segm" ? Overlap::segm : name == "boundary" ? Overlap::boundary : Overlap::bbox;
+    if (name == "bbox") return Overlap::bbox;
+    if (name == "segm") return Overlap::segm;
+    if (name == "boundary") return Overlap::boundary;
+    throw std::invalid_argument("overlap is \"" + name + "\", expected bbox, segm or boundary");
 }
 
-nb::tuple failure_of(const MaskError& error) {
-    return nb::make_tuple(std::string(error.what()), error.detection, error.row);
-}
+// The columns of the ground truth, and of its images.
+struct TruthColumns {
+    In<std::int32_t> image, category;
+    In<double> box, area;
+    In<std::uint8_t> ignore, crowd, reads_unmatched;
+    std::optional<MaskTuple> masks;
+    In<std::int32_t> image_height, image_width;
+    std::size_t categories;
+    std::optional<ListTuple> negative, not_exhaustive;
 
-nb::dict match_detections(In<std::int32_t> gt_image, In<std::int32_t> gt_category,
-                          In<double> gt_box, In<double> gt_area, In<std::uint8_t> gt_ignore,
-                          In<std::uint8_t> gt_crowd, In<std::uint8_t> gt_reads_unmatched,
-                          std::optional<MaskTuple> gt_masks, In<std::int32_t> image_height,
-                          In<std::int32_t> image_width, std::size_t categories,
-                          std::optional<ListPair> negative, std::optional<ListPair> not_exhaustive,
-                          In<std::int32_t> dt_image, In<std::int32_t> dt_category,
-                          In<std::int32_t> dt_image_rows, In<std::int32_t> dt_category_rows,
-                          In<double> dt_score, In<double> dt_box, std::optional<MaskTuple> dt_masks,
-                          const std::string& overlap, const std::vector<double>& thresholds,
-                          const std::vector<double>& area_low, const std::vector<double>& area_high,
-                          bool drop_empty, bool area_from_box, bool partners, int threads) {
-    const Truth truth{gt_image.size(),
-                      image_height.size(),
-                      categories,
-                      gt_image.data(),
-                      gt_category.data(),
-                      gt_box.data(),
-                      gt_area.data(),
-                      gt_ignore.data(),
-                      gt_crowd.data(),
-                      gt_reads_unmatched.data(),
-                      column_of(gt_masks),
-                      image_height.data(),
-                      image_width.data(),
-                      lists_of(negative),
-                      lists_of(not_exhaustive)};
-    const Found found{dt_image.size(),      dt_image.data(),         dt_category.data(),
-                      dt_image_rows.data(), dt_category_rows.data(), dt_score.data(),
-                      dt_box.data(),        column_of(dt_masks)};
-    const Settings settings{overlap_of(overlap), thresholds,    area_low, area_high,
-                            drop_empty,          area_from_box, partners, threads};
-    Matched matched;
-    nb::dict out;
-    out["failure"] = nb::none();
+    Truth view() const {
+        return {.rows = image.size(),
+                .images = image_height.size(),
+                .categories = categories,
+                .image = image.data(),
+                .category = category.data(),
+                .box = box.data(),
+                .area = area.data(),
+                .ignore = ignore.data(),
+                .crowd = crowd.data(),
+                .reads_unmatched = reads_unmatched.data(),
+                .masks = column_of(masks),
+                .height = image_height.data(),
+                .width = image_width.data(),
+                .negative = lists_of(negative),
+                .not_exhaustive = lists_of(not_exhaustive)};
+    }
+};
+
+// The columns of detections.
+struct FoundColumns {
+    In<std::int32_t> image, category, image_rows, category_rows;
+    In<double> score, box;
+    std::optional<MaskTuple> masks;
+
+    Found view() const {
+        return {.rows = image.size(),
+                .image = image.data(),
+                .category = category.data(),
+                .image_rows = image_rows.data(),
+                .category_rows = category_rows.data(),
+                .score = score.data(),
+                .box = box.data(),
+                .masks = column_of(masks)};
+    }
+};
+
+// Runs a kernel without the GIL; a mask that cannot be used is reported as (what, whether it is a
+// detection's, row).
+template <class Kernel>
+nb::object failure_of(Kernel&& kernel) {
     try {
         nb::gil_scoped_release release;
-        matched = match(truth, found, settings);
+        kernel();
     } catch (const MaskError& error) {
-        out["failure"] = failure_of(error);
-        return out;
+        return nb::make_tuple(std::string(error.what()), error.detection, error.row);
     }
-    const std::size_t rows = matched.detection.size(), areas = area_low.size();
-    const std::size_t bytes = (thresholds.size() + 7) / 8;
+    return nb::none();
+}
+
+nb::dict match_detections(const TruthColumns& truth, const FoundColumns& found,
+                          const Settings& settings, int threads) {
+    Matched matched;
+    nb::dict out;
+    out["failure"] =
+        failure_of([&] { matched = match(truth.view(), found.view(), settings, threads); });
+    if (!out["failure"].is_none()) return out;
+    const std::size_t rows = matched.detection.size(), areas = settings.area_low.size();
+    const std::size_t thresholds = settings.thresholds.size();
     out["detection"] = take(std::move(matched.detection));
     out["position"] = take(std::move(matched.position));
     out["category_offsets"] = take(std::move(matched.category_offsets));
-    out["outcomes"] = take(std::move(matched.outcomes), {rows, areas, 2, bytes});
-    out["truth"] = take(std::move(matched.truth), {categories, areas});
+    out["outcomes"] = take(std::move(matched.outcomes), {rows, areas, 2, bytes_for(thresholds)});
+    out["truth"] = take(std::move(matched.truth), {truth.categories, areas});
     out["partner"] = nb::none();
-    if (partners) out["partner"] = take(std::move(matched.partner), {rows, thresholds.size()});
+    if (settings.partners) out["partner"] = take(std::move(matched.partner), {rows, thresholds});
     return out;
 }
 
-nb::dict nearest_objects(In<std::int32_t> gt_image, In<std::int32_t> gt_category, In<double> gt_box,
-                         std::optional<MaskTuple> gt_masks, In<std::uint8_t> gt_target,
-                         In<std::int32_t> image_height, In<std::int32_t> image_width,
-                         In<std::int32_t> dt_image, In<std::int32_t> dt_category,
-                         In<std::int32_t> dt_image_rows, In<std::int32_t> dt_category_rows,
-                         In<double> dt_box, std::optional<MaskTuple> dt_masks,
-                         In<std::int32_t> rows, const std::string& overlap, int threads) {
-    Truth truth{};
-    truth.rows = gt_image.size();
-    truth.images = image_height.size();
-    truth.image = gt_image.data();
-    truth.category = gt_category.data();
-    truth.box = gt_box.data();
-    truth.masks = column_of(gt_masks);
-    truth.height = image_height.data();
-    truth.width = image_width.data();
-    Found found{};
-    found.rows = dt_image.size();
-    found.image = dt_image.data();
-    found.category = dt_category.data();
-    found.image_rows = dt_image_rows.data();
-    found.category_rows = dt_category_rows.data();
-    found.box = dt_box.data();
-    found.masks = column_of(dt_masks);
+nb::dict nearest_objects(const TruthColumns& truth, const FoundColumns& found,
+                         In<std::uint8_t> target, In<std::int32_t> rows, const std::string& overlap,
+                         int threads) {
+    const Overlap compared = overlap_of(overlap);
     Nearest best;
     nb::dict out;
-    out["failure"] = nb::none();
-    try {
-        nb::gil_scoped_release release;
-        best = nearest(truth, found, gt_target.data(), rows.data(), rows.size(),
-                       overlap_of(overlap), threads);
-    } catch (const MaskError& error) {
-        out["failure"] = failure_of(error);
-        return out;
-    }
+    out["failure"] = failure_of([&] {
+        best = nearest(truth.view(), found.view(), target.data(), rows.data(), rows.size(),
+                       compared, threads);
+    });
+    if (!out["failure"].is_none()) return out;
     out["truth"] = take(std::move(best.truth), {rows.size(), 2});
     out["overlap"] = take(std::move(best.overlap), {rows.size(), 2});
     return out;
@@ -123,13 +125,14 @@ nb::tuple accumulate_rankings(In<std::uint8_t> outcome_bits, std::size_t thresho
                               In<double> recalls, bool points, int threads) {
     const std::size_t curves = offsets.size() - 1;
     const std::size_t areas = truth.shape(1);
-    const Outcomes outcomes{outcome_bits.data(), outcome_bits.shape(1), outcome_bits.shape(3),
-                            thresholds};
-    const Rankings rankings{order ? order->data() : nullptr, offsets.data(), curves,
-                            keep ? keep->data() : nullptr};
-    auto precision = empty<double>({curves, areas, thresholds});
-    auto recall = empty<double>({curves, areas, thresholds});
-    auto at_recall = empty<double>({points ? curves : 0, areas, thresholds, kRecalls});
+    const Outcomes outcomes = outcomes_of(outcome_bits, thresholds);
+    const Rankings rankings{.order = order ? order->data() : nullptr,
+                            .offsets = offsets.data(),
+                            .curves = curves,
+                            .keep = keep ? keep->data() : nullptr};
+    auto precision = zeros<double>({curves, areas, thresholds});
+    auto recall = zeros<double>({curves, areas, thresholds});
+    auto at_recall = zeros<double>({points ? curves : 0, areas, thresholds, kRecalls});
     {
         nb::gil_scoped_release release;
         accumulate(outcomes, rankings, areas, truth.data(), recalls.data(), precision.data(),
@@ -141,20 +144,38 @@ nb::tuple accumulate_rankings(In<std::uint8_t> outcome_bits, std::size_t thresho
 }  // namespace
 
 void bind_match(nb::module_& m) {
-    m.def("match", &match_detections, "gt_image"_a.noconvert(), "gt_category"_a.noconvert(),
-          "gt_box"_a.noconvert(), "gt_area"_a.noconvert(), "gt_ignore"_a.noconvert(),
-          "gt_crowd"_a.noconvert(), "gt_reads_unmatched"_a.noconvert(), "gt_masks"_a.none(),
-          "image_height"_a.noconvert(), "image_width"_a.noconvert(), "categories"_a,
-          "negative"_a.none(), "not_exhaustive"_a.none(), "dt_image"_a.noconvert(),
-          "dt_category"_a.noconvert(), "dt_image_rows"_a.noconvert(),
-          "dt_category_rows"_a.noconvert(), "dt_score"_a.noconvert(), "dt_box"_a.noconvert(),
-          "dt_masks"_a.none(), "overlap"_a, "thresholds"_a, "area_low"_a, "area_high"_a,
-          "drop_empty"_a, "area_from_box"_a, "partners"_a, "threads"_a);
-    m.def("nearest_objects", &nearest_objects, "gt_image"_a.noconvert(),
-          "gt_category"_a.noconvert(), "gt_box"_a.noconvert(), "gt_masks"_a.none(),
-          "gt_target"_a.noconvert(), "image_height"_a.noconvert(), "image_width"_a.noconvert(),
-          "dt_image"_a.noconvert(), "dt_category"_a.noconvert(), "dt_image_rows"_a.noconvert(),
-          "dt_category_rows"_a.noconvert(), "dt_box"_a.noconvert(), "dt_masks"_a.none(),
+    nb::class_<TruthColumns>(m, "Truth")
+        .def(nb::init<In<std::int32_t>, In<std::int32_t>, In<double>, In<double>, In<std::uint8_t>,
+                      In<std::uint8_t>, In<std::uint8_t>, std::optional<MaskTuple>,
+                      In<std::int32_t>, In<std::int32_t>, std::size_t, std::optional<ListTuple>,
+                      std::optional<ListTuple>>(),
+             nb::kw_only(), "image"_a.noconvert(), "category"_a.noconvert(), "box"_a.noconvert(),
+             "area"_a.noconvert(), "ignore"_a.noconvert(), "crowd"_a.noconvert(),
+             "reads_unmatched"_a.noconvert(), "masks"_a.none(), "image_height"_a.noconvert(),
+             "image_width"_a.noconvert(), "categories"_a, "negative"_a.none(),
+             "not_exhaustive"_a.none());
+    nb::class_<FoundColumns>(m, "Found")
+        .def(nb::init<In<std::int32_t>, In<std::int32_t>, In<std::int32_t>, In<std::int32_t>,
+                      In<double>, In<double>, std::optional<MaskTuple>>(),
+             nb::kw_only(), "image"_a.noconvert(), "category"_a.noconvert(),
+             "image_rows"_a.noconvert(), "category_rows"_a.noconvert(), "score"_a.noconvert(),
+             "box"_a.noconvert(), "masks"_a.none());
+    nb::class_<Settings>(m, "MatchSettings")
+        .def(nb::new_([](const std::string& overlap, std::vector<double> thresholds,
+                         std::vector<double> area_low, std::vector<double> area_high,
+                         bool drop_empty, bool area_from_box, bool partners) {
+                 return Settings{.overlap = overlap_of(overlap),
+                                 .thresholds = std::move(thresholds),
+                                 .area_low = std::move(area_low),
+                                 .area_high = std::move(area_high),
+                                 .drop_empty = drop_empty,
+                                 .area_from_box = area_from_box,
+                                 .partners = partners};
+             }),
+             nb::kw_only(), "overlap"_a, "thresholds"_a, "area_low"_a, "area_high"_a,
+             "drop_empty"_a, "area_from_box"_a, "partners"_a);
+    m.def("match", &match_detections, "truth"_a, "found"_a, "settings"_a, "threads"_a);
+    m.def("nearest_objects", &nearest_objects, "truth"_a, "found"_a, "target"_a.noconvert(),
           "rows"_a.noconvert(), "overlap"_a, "threads"_a);
     m.def("accumulate", &accumulate_rankings, "outcomes"_a.noconvert(), "thresholds"_a,
           "order"_a.none(), "offsets"_a.noconvert(), "keep"_a.none(), "truth"_a.noconvert(),

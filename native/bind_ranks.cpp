@@ -14,7 +14,7 @@ void keep_top_rows(In<std::int32_t> group, std::size_t groups, In<double> score,
 }
 
 Out<std::int32_t> order_by_falling_score(In<double> score) {
-    auto out = empty<std::int32_t>({score.size()});
+    auto out = zeros<std::int32_t>({score.size()});
     nb::gil_scoped_release release;
     order_by_score(score.data(), score.size(), out.data());
     return out;
@@ -31,7 +31,7 @@ Out<std::int64_t> count_group_rows(In<std::int32_t> group, std::size_t groups) {
 
 nb::tuple number_row_pairs(In<std::int32_t> a, std::size_t a_count, In<std::int32_t> b,
                            std::size_t b_count) {
-    auto out = empty<std::int32_t>({a.size()});
+    auto out = zeros<std::int32_t>({a.size()});
     std::int64_t count = 0;
     {
         nb::gil_scoped_release release;
@@ -51,36 +51,31 @@ nb::tuple rank_group_rows(In<std::int32_t> group, std::size_t groups, In<double>
     return nb::make_tuple(take(std::move(out.rows)), take(std::move(out.offsets)));
 }
 
-using OrderingTuple = std::tuple<In<std::int32_t>, In<std::int64_t>>;
-
-Ordering ordering_of(const OrderingTuple& ordering) {
+Ordering ordering_of(const ListTuple& ordering) {
     const auto& [rows, offsets] = ordering;
-    return {rows.data(), offsets.data(), offsets.size() - 1};
+    return {.rows = rows.data(), .offsets = offsets.data(), .groups = offsets.size() - 1};
 }
 
-Out<std::int32_t> find_row_places(const OrderingTuple& ordering, In<std::int32_t> wanted,
-                                  int threads) {
-    auto out = empty<std::int32_t>({wanted.size()});
+Out<std::int32_t> find_row_places(const ListTuple& ordering, In<std::int32_t> wanted, int threads) {
+    auto out = zeros<std::int32_t>({wanted.size()});
     nb::gil_scoped_release release;
     find_places(ordering_of(ordering), std::get<0>(ordering).size(), wanted.data(), wanted.size(),
                 out.data(), threads);
     return out;
 }
 
-Out<std::int32_t> count_rows_before(const OrderingTuple& ordering,
-                                    std::optional<In<std::uint8_t>> keep, In<std::int32_t> place,
-                                    In<std::int32_t> group, int threads) {
-    auto out = empty<std::int32_t>({place.size()});
+Out<std::int32_t> count_rows_before(const ListTuple& ordering, std::optional<In<std::uint8_t>> keep,
+                                    In<std::int32_t> place, In<std::int32_t> group, int threads) {
+    auto out = zeros<std::int32_t>({place.size()});
     nb::gil_scoped_release release;
     count_before(ordering_of(ordering), keep ? keep->data() : nullptr, place.data(), group.data(),
                  place.size(), out.data(), threads);
     return out;
 }
 
-Out<std::uint8_t> keep_first_rows(const OrderingTuple& ordering,
-                                  std::optional<In<std::uint8_t>> keep, std::int64_t limit,
-                                  int threads) {
-    auto out = empty<std::uint8_t>({std::get<0>(ordering).size()});
+Out<std::uint8_t> keep_first_rows(const ListTuple& ordering, std::optional<In<std::uint8_t>> keep,
+                                  std::int64_t limit, int threads) {
+    auto out = zeros<std::uint8_t>({std::get<0>(ordering).size()});
     nb::gil_scoped_release release;
     keep_first(ordering_of(ordering), keep ? keep->data() : nullptr, limit, out.data(), threads);
     return out;
@@ -88,7 +83,7 @@ Out<std::uint8_t> keep_first_rows(const OrderingTuple& ordering,
 
 // flags[group] of every row.
 Out<std::uint8_t> take_flags(In<std::uint8_t> flags, In<std::int32_t> group, int threads) {
-    auto out = empty<std::uint8_t>({group.size()});
+    auto out = zeros<std::uint8_t>({group.size()});
     nb::gil_scoped_release release;
     in_blocks(group.size(), threads,
               [to = out.data(), from = flags.data(), at = group.data()](std::size_t begin,

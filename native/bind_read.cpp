@@ -15,8 +15,8 @@ using ControlArray = std::optional<InOut<std::int64_t>>;
 json::Control control_of(const ControlArray& array) {
     json::Control control;
     if (array) {
-        control.bytes = reinterpret_cast<std::atomic<std::int64_t>*>(array->data());
-        control.cancel = reinterpret_cast<std::atomic<std::int64_t>*>(array->data() + 1);
+        control.bytes = array->data();
+        control.cancel = array->data() + 1;
     }
     return control;
 }
@@ -116,26 +116,26 @@ VerifiedCells cells_of(const CellTuple& lists, std::size_t images, std::size_t c
     return cells;
 }
 
-Collector* make_collector(In<std::int64_t> image_ids, In<std::int64_t> category_ids,
-                          const std::vector<CapTuple>& caps, const std::optional<CellTuple>& cells,
-                          std::size_t room, std::size_t mask_bytes, const std::string& folder,
-                          int threads) {
+Collector make_collector(In<std::int64_t> image_ids, In<std::int64_t> category_ids,
+                         const std::vector<CapTuple>& caps, const std::optional<CellTuple>& cells,
+                         std::size_t room, std::size_t mask_bytes, const std::string& folder,
+                         int threads) {
     std::vector<Cap> limits;
     for (const auto& [by_image, limit, part, parts, others] : caps)
-        limits.push_back({by_image,
-                          limit,
-                          {part.data(), part.data() + part.size()},
-                          parts,
-                          others,
-                          Floors(static_cast<std::size_t>(limit))});
-    auto* collector = new Collector(
+        limits.push_back({.by_image = by_image,
+                          .limit = limit,
+                          .part = {part.data(), part.data() + part.size()},
+                          .parts = parts,
+                          .others = others,
+                          .floors = Floors(static_cast<std::size_t>(limit))});
+    Collector collector(
         std::move(limits),
         cells ? cells_of(*cells, image_ids.size(), category_ids.size()) : VerifiedCells(),
         image_ids.size(), room, threads);
-    for (std::size_t i = 0; i < image_ids.size(); ++i) collector->image_ids[image_ids.data()[i]];
+    for (std::size_t i = 0; i < image_ids.size(); ++i) collector.image_ids[image_ids.data()[i]];
     for (std::size_t i = 0; i < category_ids.size(); ++i)
-        collector->category_ids[category_ids.data()[i]];
-    collector->masks.data.spill_beyond(mask_bytes, folder);
+        collector.category_ids[category_ids.data()[i]];
+    collector.masks.data.spill_beyond(mask_bytes, folder);
     return collector;
 }
 
@@ -182,7 +182,13 @@ bool collect_rows(Collector& collector, In<std::int64_t> image_id, In<std::int64
         box.copy(i, here);
         usable &= is_usable(score.data()[i], here);
     }
-    collector.add({rows, image.data(), category.data(), score.data(), box, 0, column_of(masks)});
+    collector.add({.rows = rows,
+                   .image = image.data(),
+                   .category = category.data(),
+                   .score = score.data(),
+                   .box = box,
+                   .first_mask = 0,
+                   .masks = column_of(masks)});
     return usable;
 }
 
@@ -211,8 +217,8 @@ nb::dict collected(Collector& collector, bool exact) {
     out["image"] = take(collector.image);
     out["category"] = take(collector.category);
     out["score"] = take(collector.score);
-    out["image_ids"] = take_ids(collector.image_ids.ids());
-    out["category_ids"] = take_ids(collector.category_ids.ids());
+    out["image_ids"] = take(std::vector(collector.image_ids.ids()));
+    out["category_ids"] = take(std::vector(collector.category_ids.ids()));
     out["detail"] =
         collector.everywhere() ? nb::none() : nb::object(nb::cast(take(collector.detail)));
     out["file_row"] =
@@ -234,18 +240,22 @@ nb::bytes detections_json(In<std::int32_t> image, In<std::int32_t> category,
                           In<double> score, In<double> box, bool with_box,
                           std::optional<MaskTuple> masks, std::size_t begin, std::size_t end,
                           const std::string& separator, int threads) {
-    const json::DetectionRows rows{
-        image.data(), category.data(), image_ids.data(), category_ids.data(),
-        score.data(), box.data(),      with_box,         column_of(masks)};
+    const json::DetectionRows rows{.image = image.data(),
+                                   .category = category.data(),
+                                   .image_ids = image_ids.data(),
+                                   .category_ids = category_ids.data(),
+                                   .score = score.data(),
+                                   .box = box.data(),
+                                   .with_box = with_box,
+                                   .masks = column_of(masks)};
     constexpr std::size_t kRows = 8192;
-    std::vector<std::string> parts((end - begin + kRows - 1) / kRows);
+    std::vector<std::string> parts(count_blocks<kRows>(end - begin));
     std::size_t size = 0;
     {
         nb::gil_scoped_release release;
-        parallel_for(parts.size(), threads, [&](std::size_t part) {
-            const std::size_t from = begin + part * kRows;
-            json::append_detections(rows, from, std::min(end, from + kRows), separator[0],
-                                    parts[part]);
+        in_blocks<kRows>(end - begin, threads, [&](std::size_t from, std::size_t to) {
+            json::append_detections(rows, begin + from, begin + to, separator[0],
+                                    parts[from / kRows]);
         });
         for (const auto& part : parts) size += part.size();
     }
@@ -260,26 +270,23 @@ nb::bytes detections_json(In<std::int32_t> image, In<std::int32_t> category,
 // Distinct ids by first appearance, and the place of each row's id among them.
 nb::tuple encode_ids(In<std::int64_t> ids) {
     IdIndex index;
-    auto rows = empty<std::int32_t>({ids.size()});
+    auto rows = zeros<std::int32_t>({ids.size()});
     {
         nb::gil_scoped_release release;
         for (std::size_t i = 0; i < ids.size(); ++i) rows.data()[i] = index[ids.data()[i]];
     }
-    return nb::make_tuple(take_ids(index.ids()), rows);
+    return nb::make_tuple(take(std::vector(index.ids())), rows);
 }
 
 // The first row with a score or box that is not finite, or a negative size; -1 if all are good.
 std::int64_t first_bad_row(In<double> score, In<double> box, int threads) {
-    constexpr std::size_t kRows = 1 << 16;
-    const std::size_t rows = score.size();
-    std::vector<std::int64_t> bad((rows + kRows - 1) / kRows, -1);
+    std::vector<std::int64_t> bad(count_blocks(score.size()), -1);
     {
         nb::gil_scoped_release release;
-        parallel_for(bad.size(), threads, [&](std::size_t part) {
-            const std::size_t end = std::min(rows, (part + 1) * kRows);
-            for (std::size_t i = part * kRows; i < end; ++i) {
+        in_blocks(score.size(), threads, [&](std::size_t begin, std::size_t end) {
+            for (std::size_t i = begin; i < end; ++i) {
                 if (is_usable(score.data()[i], box.data() + 4 * i)) continue;
-                bad[part] = static_cast<std::int64_t>(i);
+                bad[begin / kBlockRows] = static_cast<std::int64_t>(i);
                 return;
             }
         });

@@ -6,13 +6,13 @@
 #include <limits>
 #include <vector>
 
+#include "bits.hpp"
 #include "parallel.hpp"
 
 namespace lvdet {
 
 namespace {
 
-constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr std::int32_t kNoCut = std::numeric_limits<std::int32_t>::max();
 
@@ -60,10 +60,8 @@ struct Counts {
         rows = {};
     }
     void add_row(std::uint64_t matched, std::uint64_t ignored, const Lanes& weight) {
-        for (std::uint64_t bits = matched & ~ignored; bits; bits &= bits - 1)
-            right[static_cast<std::size_t>(__builtin_ctzll(bits))] += weight;
-        for (std::uint64_t bits = matched | ignored; bits; bits &= bits - 1)
-            not_wrong[static_cast<std::size_t>(__builtin_ctzll(bits))] += weight;
+        for_each_bit(matched & ~ignored, [&](std::size_t t) { right[t] += weight; });
+        for_each_bit(matched | ignored, [&](std::size_t t) { not_wrong[t] += weight; });
         rows += weight;
     }
     void add_all(const Counts& other) {
@@ -133,10 +131,8 @@ class BackwardWalk {
         }
     }
     void step(std::uint64_t matched, std::uint64_t ignored, const Lanes& weight) {
-        for (std::uint64_t bits = matched & ~ignored; bits; bits &= bits - 1)
-            step_right(static_cast<std::size_t>(__builtin_ctzll(bits)), weight);
-        for (std::uint64_t bits = matched | ignored; bits; bits &= bits - 1)
-            counts.not_wrong[static_cast<std::size_t>(__builtin_ctzll(bits))] -= weight;
+        for_each_bit(matched & ~ignored, [&](std::size_t t) { step_right(t, weight); });
+        for_each_bit(matched | ignored, [&](std::size_t t) { counts.not_wrong[t] -= weight; });
         counts.rows -= weight;
     }
     // The mean precision of a resample over thresholds and recalls.
@@ -235,8 +231,8 @@ class Block {
         : sample_(sample),
           recalls_(recalls),
           thresholds_(sample.outcomes.thresholds),
-          bytes_((thresholds_ + 7) / 8),
-          all_(thresholds_ == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << thresholds_) - 1),
+          bytes_(bytes_for(thresholds_)),
+          all_(lowest_bits(thresholds_)),
           cuts_(sample.classes),
           walk_(thresholds_),
           pools_(1 + sample.groups, BackwardWalk(thresholds_)) {
@@ -391,8 +387,7 @@ void run_block(Block& block, const std::uint8_t* weights, double* old, double* f
 
 void resample(const Sample& sample, const std::uint8_t* weights, std::size_t blocks,
               const double* recalls, double* old, double* fixed, double* pool, int threads) {
-    const std::size_t workers = std::min<std::size_t>(blocks, static_cast<std::size_t>(threads));
-    std::vector<Block> all(std::max<std::size_t>(workers, 1), Block(sample, recalls));
+    std::vector<Block> all(workers_for(blocks, threads), Block(sample, recalls));
     parallel_for(blocks, threads, [&](std::size_t block, std::size_t worker) {
         const std::size_t first = block * kLanes;
         run_block(all[worker], weights + first * sample.images, old + first * sample.classes,

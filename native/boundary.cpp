@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "bits.hpp"
 #include "rle.hpp"
 
 namespace lvdet {
@@ -24,9 +25,7 @@ class Bits {
         std::uint64_t* column_bits = column(x);
         for (std::int64_t y = from; y < to;) {
             const std::int64_t stop = std::min(to, (y / 64 + 1) * 64);
-            const std::uint64_t ones =
-                stop - y == 64 ? ~std::uint64_t{0} : ((std::uint64_t{1} << (stop - y)) - 1);
-            column_bits[y / 64] |= ones << (y % 64);
+            column_bits[y / 64] |= lowest_bits(static_cast<std::size_t>(stop - y)) << (y % 64);
             y = stop;
         }
     }
@@ -125,11 +124,12 @@ Runs boundary(const Runs& runs, std::int64_t height, std::int64_t width, std::in
         const std::uint64_t* column = inner.column(static_cast<std::size_t>(x));
         std::uint64_t carry = 0;
         for (std::size_t k = 0; k < inner.words(); ++k) {
-            std::uint64_t edges = column[k] ^ (column[k] << 1 | carry);
+            const std::int64_t first =
+                (left + x) * height + top + static_cast<std::int64_t>(k) * 64;
+            for_each_bit(column[k] ^ (column[k] << 1 | carry), [&](std::size_t y) {
+                toggles.push_back(first + static_cast<std::int64_t>(y));
+            });
             carry = column[k] >> 63;
-            for (; edges; edges &= edges - 1)
-                toggles.push_back((left + x) * height + top + static_cast<std::int64_t>(k) * 64 +
-                                  __builtin_ctzll(edges));
         }
         // Eroded at both ends, a column's last pixel inside the box is never set.
     }

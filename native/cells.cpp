@@ -6,10 +6,6 @@
 
 namespace lvdet {
 
-namespace {
-constexpr std::size_t kBlock = 1 << 16;  // detections looked up at a time
-}
-
 Cells make_cells(const Truth& truth, const Found& found) {
     const Grouping by_image = group_rows(truth.image, truth.images, truth.rows);
     Grouping found_by_image;
@@ -62,15 +58,15 @@ Grouping rank_in_cells(const Cells& cells, const Found& found, int threads) {
     struct Entry {
         std::int32_t cell, row;
     };
-    std::vector<std::vector<Entry>> entries((found.rows + kBlock - 1) / kBlock);
-    parallel_for(entries.size(), threads, [&](std::size_t block) {
+    std::vector<std::vector<Entry>> entries(count_blocks(found.rows));
+    in_blocks(found.rows, threads, [&](std::size_t begin, std::size_t end) {
+        auto& here = entries[begin / kBlockRows];
         // The cells of one image by class, filled anew when the image changes: in most files a
         // few hundred rows in a row are of the same image.
         std::vector<std::int32_t> of_class(cells.categories, -1);
         std::int64_t first = 0, last = 0;
         std::int32_t current = -1;
-        const std::size_t end = std::min(found.rows, (block + 1) * kBlock);
-        for (std::size_t i = block * kBlock; i < end; ++i) {
+        for (std::size_t i = begin; i < end; ++i) {
             const std::int32_t image = found.image_rows[found.image[i]];
             const std::int32_t category = found.category_rows[found.category[i]];
             if (image < 0 || category < 0) continue;
@@ -83,7 +79,7 @@ Grouping rank_in_cells(const Cells& cells, const Found& found, int threads) {
                 current = image;
             }
             const std::int32_t cell = of_class[index(category)];
-            if (cell >= 0) entries[block].push_back({cell, static_cast<std::int32_t>(i)});
+            if (cell >= 0) here.push_back({cell, static_cast<std::int32_t>(i)});
         }
     });
     // A counting sort by cell; rows stay in file order.
@@ -96,14 +92,12 @@ Grouping rank_in_cells(const Cells& cells, const Found& found, int threads) {
     std::vector<std::int64_t> next(ranked.offsets.begin(), ranked.offsets.end() - 1);
     for (const auto& block : entries)
         for (const Entry& entry : block) ranked.rows[index(next[index(entry.cell)]++)] = entry.row;
-    parallel_for((cells.size() + 1023) / 1024, threads, [&](std::size_t block) {
-        const std::size_t end = std::min(cells.size(), (block + 1) * 1024);
-        for (std::size_t c = block * 1024; c < end; ++c) {
+    in_blocks<1024>(cells.size(), threads, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t c = begin; c < end; ++c) {
             const auto first = ranked.rows.begin() + ranked.offsets[c];
             const auto last = ranked.rows.begin() + ranked.offsets[c + 1];
             const auto better = [&](std::int32_t a, std::int32_t b) {
-                return found.score[a] > found.score[b] ||
-                       (found.score[a] == found.score[b] && a < b);
+                return Scored{found.score[a], a} < Scored{found.score[b], b};
             };
             if (!std::is_sorted(first, last, better)) std::sort(first, last, better);
         }
@@ -124,26 +118,20 @@ std::vector<std::int32_t> order_by_class(const Cells& cells, const Grouping& ran
     out.detection.resize(rows);
     out.position.resize(rows);
     std::vector<std::int32_t> place(rows);
-    struct Scored {
-        double score;
-        std::int32_t position;
-    };
     parallel_for(cells.categories, threads, [&](std::size_t category) {
-        std::vector<Scored> list;
+        std::vector<Scored> list;  // their rows are places among the ranked
         list.reserve(index(out.category_offsets[category + 1] - out.category_offsets[category]));
         for (auto k = by_class.offsets[category]; k < by_class.offsets[category + 1]; ++k) {
             const std::size_t cell = index(by_class.rows[index(k)]);
             for (auto p = ranked.offsets[cell]; p < ranked.offsets[cell + 1]; ++p)
                 list.push_back({found.score[ranked.rows[index(p)]], static_cast<std::int32_t>(p)});
         }
-        std::sort(list.begin(), list.end(), [](const Scored& a, const Scored& b) {
-            return a.score > b.score || (a.score == b.score && a.position < b.position);
-        });
+        std::sort(list.begin(), list.end());
         std::size_t next = index(out.category_offsets[category]);
         for (const Scored& entry : list) {
-            place[index(entry.position)] = static_cast<std::int32_t>(next);
-            out.position[next] = entry.position;
-            out.detection[next] = ranked.rows[index(entry.position)];
+            place[index(entry.row)] = static_cast<std::int32_t>(next);
+            out.position[next] = entry.row;
+            out.detection[next] = ranked.rows[index(entry.row)];
             ++next;
         }
     });

@@ -11,8 +11,8 @@
 
 namespace lvdet {
 
-// Like std::vector of a trivial type, but grown by realloc (which moves pages, not bytes, once a
-// column is large) and releasable to another owner.
+// Like std::vector of a trivial type, but grown by realloc, which moves pages, not bytes, once a
+// column is large. What is moved from is empty.
 template <class T>
 class Column {
    public:
@@ -43,12 +43,8 @@ class Column {
         if (count) std::memcpy(extend(count), values, count * sizeof(T));
     }
     void shrink(std::size_t size) { size_ = size; }
-    // The storage, cut to size; the caller frees it with std::free.
-    T* release() {
-        resize_storage(size_ ? size_ : 1);
-        capacity_ = size_ = 0;
-        return std::exchange(data_, nullptr);
-    }
+    // Cuts the storage to size. There is some even where there are no values.
+    void fit() { resize_storage(size_ ? size_ : 1); }
 
    private:
     void resize_storage(std::size_t capacity) {

@@ -22,7 +22,6 @@
 #include <mutex>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "json_text.hpp"
@@ -41,12 +40,14 @@ struct FileError : std::runtime_error {
 
 // Shared with a watching thread: bytes read so far, and a request to stop.
 struct Control {
-    std::atomic<std::int64_t>* bytes = nullptr;
-    std::atomic<std::int64_t>* cancel = nullptr;
+    std::int64_t* bytes = nullptr;
+    std::int64_t* cancel = nullptr;
     void advance(std::int64_t count) const {
-        if (bytes) bytes->fetch_add(count, std::memory_order_relaxed);
+        if (bytes) std::atomic_ref(*bytes).fetch_add(count, std::memory_order_relaxed);
     }
-    bool cancelled() const { return cancel && cancel->load(std::memory_order_relaxed) != 0; }
+    bool cancelled() const {
+        return cancel && std::atomic_ref(*cancel).load(std::memory_order_relaxed) != 0;
+    }
 };
 
 struct Cancelled : std::runtime_error {
@@ -140,9 +141,9 @@ inline std::size_t find_boundary(const char* text, std::size_t size, std::size_t
 
 struct Stop {
     enum Status { end, closed, incomplete, wrong } status;
-    const char* at;        // end of the last whole record and its comma, or of the array
-    const char* wrong_at;  // for `wrong`
-    const char* what;      // for `wrong`
+    const char* at;                  // end of the last whole record and its comma, or of the array
+    const char* wrong_at = nullptr;  // for `wrong`
+    const char* what = nullptr;      // for `wrong`
 };
 
 // Parses records until the text ends or the array closes. `block` must have
@@ -160,9 +161,9 @@ Stop parse_records(Block& block, const char* begin, const char* end, Layout layo
         for (;;) {
             cursor.skip_space();
             good = cursor.position();
-            if (cursor.at_end()) return {Stop::end, good, nullptr, nullptr};
+            if (cursor.at_end()) return {Stop::end, good};
             if (layout == Layout::array && first && cursor.accept(']'))
-                return {Stop::closed, cursor.position(), nullptr, nullptr};
+                return {Stop::closed, cursor.position()};
             first = false;
             if (cursor.peek() != '{') cursor.fail("expected '{', the beginning of a record");
             block.record(cursor);
@@ -177,14 +178,14 @@ Stop parse_records(Block& block, const char* begin, const char* end, Layout layo
                 if (!cursor.at_end() || !last) cursor.expect('\n', "expected one record on a line");
             }
             block.keep();
-            if (closed) return {Stop::closed, cursor.position(), nullptr, nullptr};
+            if (closed) return {Stop::closed, cursor.position()};
         }
     } catch (const Incomplete&) {
         block.drop();
-        return {Stop::incomplete, good, nullptr, nullptr};
+        return {Stop::incomplete, good};
     } catch (const SyntaxError& error) {
         block.drop();
-        return {Stop::wrong, good, error.at, error.what};
+        return {.status = Stop::wrong, .at = good, .wrong_at = error.at, .what = error.what};
     }
 }
 
@@ -210,11 +211,11 @@ Place read_records(const File& file, Place from, std::int64_t until, Layout layo
     std::atomic<bool> stop{from.in_order};
     std::int64_t turn = 0;
     Place place = from;
-    std::exception_ptr failure;
     const auto step = static_cast<std::int64_t>(chunk);
     until = std::min(until, file.size);
 
-    auto parse_chunks = [&](std::size_t) {
+    const std::int64_t chunks = std::max<std::int64_t>((until - from.byte + step - 1) / step, 0);
+    on_threads(workers_for(static_cast<std::size_t>(chunks), threads), [&](std::size_t) {
         Buffer buffer;
         Block block;
         try {
@@ -239,7 +240,7 @@ Place read_records(const File& file, Place from, std::int64_t until, Layout layo
                 const std::size_t last =
                     first == kNowhere ? kNowhere : std::max(first, boundary(chunk));
                 char* const text = buffer.text();
-                Stop result{Stop::incomplete, text, nullptr, nullptr};
+                Stop result{Stop::incomplete, text};
                 if (last != kNowhere) {
                     text[last] = '\0';
                     block.clear(begin + static_cast<std::int64_t>(first), text + first);
@@ -266,17 +267,11 @@ Place read_records(const File& file, Place from, std::int64_t until, Layout layo
             }
         } catch (...) {
             std::lock_guard lock(guard);
-            if (!failure) failure = std::current_exception();
             stop = true;
             turn_came.notify_all();
+            throw;
         }
-    };
-    const std::int64_t chunks = (until - from.byte + step - 1) / step;
-    std::vector<std::thread> others;
-    spawn(others, static_cast<std::size_t>(std::min<std::int64_t>(threads, chunks)), parse_chunks);
-    parse_chunks(0);
-    for (auto& thread : others) thread.join();
-    if (failure) std::rethrow_exception(failure);
+    });
 
     // In order, from the first chunk whose guess did not hold.
     Buffer buffer;

@@ -130,10 +130,13 @@ void read_detections(const File& file, Place& place, std::int64_t most, bool mas
         }
         rename(block.image, block.image_ids, out.image_ids);
         rename(block.category, block.category_ids, out.category_ids);
-        out.add({static_cast<std::size_t>(block.rows()), block.image.data(), block.category.data(),
-                 block.score.data(),
-                 Boxes::rows(block.box.empty() ? nullptr : block.box.data()->data()),
-                 block.rows_before_masks, block.with_mask_count ? block.masks() : MaskColumn{}});
+        out.add({.rows = static_cast<std::size_t>(block.rows()),
+                 .image = block.image.data(),
+                 .category = block.category.data(),
+                 .score = block.score.data(),
+                 .box = Boxes::rows(block.box.empty() ? nullptr : block.box.data()->data()),
+                 .first_mask = block.rows_before_masks,
+                 .masks = block.with_mask_count ? block.masks() : MaskColumn{}});
         append_problems(report.problems, report.problem_count, block, place.row + report.rows, "");
         report.rows += block.rows();
         report.rows_with_masks += block.with_mask_count;

@@ -20,8 +20,11 @@ class MaskedBlock : public BlockBase {
 
     // The masks of all rows from `rows_before_masks` on.
     MaskColumn masks() const {
-        return {mask_data.data(), mask_offsets.data(), mask_kind.data(), mask_height.data(),
-                mask_width.data()};
+        return {.data = mask_data.data(),
+                .offsets = mask_offsets.data(),
+                .kind = mask_kind.data(),
+                .height = mask_height.data(),
+                .width = mask_width.data()};
     }
 
    protected:

@@ -1,5 +1,6 @@
 #include "json_text.hpp"
 
+#include <bit>
 #include <charconv>
 #include <cmath>
 #include <cstring>
@@ -24,7 +25,8 @@ const char* find_special(const char* p) {
         const __m128i hit =
             _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi8(text, quote), _mm_cmpeq_epi8(text, slash)),
                          _mm_cmpeq_epi8(_mm_max_epu8(text, control), control));
-        if (const int mask = _mm_movemask_epi8(hit)) return p + __builtin_ctz(mask);
+        if (const int mask = _mm_movemask_epi8(hit))
+            return p + std::countr_zero(static_cast<unsigned>(mask));
     }
 #else
     while (*p != '"' && *p != '\\' && static_cast<unsigned char>(*p) >= 0x20) ++p;

@@ -1,6 +1,7 @@
 // Reading JSON text, one token at a time, from a buffer in memory.
 #pragma once
 
+#include <bit>
 #include <cfloat>
 #include <cstddef>
 #include <cstdint>
@@ -57,7 +58,7 @@ inline std::uint64_t load8(const char* p) {
         const std::uint64_t zeroed = text - 0x3030303030303030;
         // The high bit of the first byte that is no digit; bytes after it do not matter.
         const std::uint64_t other = ((text + 0x4646464646464646) | zeroed) & 0x8080808080808080;
-        const auto length = other ? static_cast<std::size_t>(__builtin_ctzll(other)) / 8 : 8;
+        const auto length = static_cast<std::size_t>(std::countr_zero(other)) / 8;  // 8 if all are
         if (length == 0) return count;
         // Right-aligned behind zeros, then pairs, fours and all eight are summed in place.
         std::uint64_t sum = zeroed << (8 * (8 - length));

@@ -1,8 +1,7 @@
 #include "json_write.hpp"
 
 #include <charconv>
-#include <cstring>
-#include <string_view>
+#include <vector>
 
 namespace lvdet::json {
 
@@ -32,21 +31,16 @@ void append_segmentation(const MaskColumn& masks, std::size_t row, std::string& 
         }
         out += "\"}";
     } else if (masks.kind[row] == kMaskPolygons) {
-        std::uint32_t parts = 0;
-        std::memcpy(&parts, data, sizeof parts);
-        const std::uint8_t* numbers = data + (parts + 1) * sizeof parts;
-        for (std::uint32_t part = 0; part < parts; ++part) {
-            std::uint32_t count = 0;
-            std::memcpy(&count, data + (part + 1) * sizeof count, sizeof count);
-            out += part == 0 ? "[[" : ", [";
-            for (std::uint32_t i = 0; i < count; ++i, numbers += sizeof(double)) {
-                double value = 0.0;
-                std::memcpy(&value, numbers, sizeof value);
+        const char* before = "[[";
+        for_each_polygon(data, [&](const std::vector<double>& xy) {
+            out += before;
+            for (std::size_t i = 0; i < xy.size(); ++i) {
                 if (i) out += ", ";
-                append_number(value, out);
+                append_number(xy[i], out);
             }
             out += ']';
-        }
+            before = ", [";
+        });
         out += ']';
     } else {
         out += "null";

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "bits.hpp"
 #include "cells.hpp"
 #include "comparer.hpp"
 #include "iou.hpp"
@@ -13,8 +14,6 @@ namespace lvdet {
 
 namespace {
 
-constexpr std::size_t kBlock = 1 << 16;  // annotations looked up at a time
-
 // Matching of one cell at a time; keeps its working memory between cells.
 class CellMatcher {
    public:
@@ -23,7 +22,7 @@ class CellMatcher {
           found_(found),
           settings_(settings),
           masks_(truth, found, settings.overlap),
-          bytes_((settings.thresholds.size() + 7) / 8),
+          bytes_(bytes_for(settings.thresholds.size())),
           all_(bytes_, 0),
           lowest_(std::numeric_limits<double>::infinity()) {
         for (const double t : settings.thresholds) lowest_ = std::min(lowest_, capped(t));
@@ -239,29 +238,26 @@ std::vector<std::int64_t> count_truth(const Truth& truth, const Settings& settin
 
 }  // namespace
 
-Matched match(const Truth& truth, const Found& found, const Settings& settings) {
+Matched match(const Truth& truth, const Found& found, const Settings& settings, int threads) {
     const Cells cells = make_cells(truth, found);
-    const Grouping ranked = rank_in_cells(cells, found, settings.threads);
+    const Grouping ranked = rank_in_cells(cells, found, threads);
     Matched out;
-    const std::vector<std::int32_t> place =
-        order_by_class(cells, ranked, found, settings.threads, out);
-    const std::size_t bytes = (settings.thresholds.size() + 7) / 8;
-    out.outcomes.assign(ranked.rows.size() * settings.area_low.size() * 2 * bytes, 0);
+    const std::vector<std::int32_t> place = order_by_class(cells, ranked, found, threads, out);
+    out.outcomes.assign(
+        ranked.rows.size() * settings.area_low.size() * 2 * bytes_for(settings.thresholds.size()),
+        0);
     out.truth = count_truth(truth, settings);
     if (settings.partners) out.partner.assign(ranked.rows.size() * settings.thresholds.size(), -1);
 
     std::vector<std::int32_t> truth_cell(truth.rows);
-    parallel_for((truth.rows + kBlock - 1) / kBlock, settings.threads, [&](std::size_t block) {
-        const std::size_t end = std::min(truth.rows, (block + 1) * kBlock);
-        for (std::size_t g = block * kBlock; g < end; ++g)
+    in_blocks(truth.rows, threads, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t g = begin; g < end; ++g)
             truth_cell[g] = cells.find(truth.image[g], truth.category[g]);
     });
     const Grouping truth_by_cell = group_rows(truth_cell.data(), cells.size(), truth.rows);
-    constexpr std::size_t kCells = 256;
-    parallel_for((cells.size() + kCells - 1) / kCells, settings.threads, [&](std::size_t block) {
+    in_blocks<256>(cells.size(), threads, [&](std::size_t begin, std::size_t end) {
         CellMatcher matcher(truth, found, settings);
-        const std::size_t end = std::min(cells.size(), (block + 1) * kCells);
-        for (std::size_t c = block * kCells; c < end; ++c) {
+        for (std::size_t c = begin; c < end; ++c) {
             const std::size_t first = index(ranked.offsets[c]);
             const std::size_t next = index(ranked.offsets[c + 1]);
             if (c + 1 < end)

@@ -45,7 +45,6 @@ struct Settings {
     bool drop_empty;                          // detections of area 0 do not count
     bool area_from_box;                       // a detection's area is its box's, not its mask's
     bool partners;                            // tell what each detection is matched with
-    int threads;
 };
 
 // The detections that count, by class, in a class by falling score; equal scores by image, then
@@ -68,6 +67,6 @@ struct MaskError : std::runtime_error {
     std::int64_t row;
 };
 
-Matched match(const Truth& truth, const Found& found, const Settings& settings);
+Matched match(const Truth& truth, const Found& found, const Settings& settings, int threads);
 
 }  // namespace lvdet

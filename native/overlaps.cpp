@@ -18,12 +18,10 @@ Nearest nearest(const Truth& truth, const Found& found, const std::uint8_t* targ
     out.truth.assign(2 * count, -1);
     out.overlap.assign(2 * count, 0.0);
 
-    constexpr std::size_t kImages = 64;
-    parallel_for((truth.images + kImages - 1) / kImages, threads, [&](std::size_t block) {
+    in_blocks<64>(truth.images, threads, [&](std::size_t begin, std::size_t end) {
         Comparer masks(truth, found, overlap);
         std::vector<std::int32_t> found_rows;
-        const std::size_t end = std::min(truth.images, (block + 1) * kImages);
-        for (std::size_t image = block * kImages; image < end; ++image) {
+        for (std::size_t image = begin; image < end; ++image) {
             const std::int32_t* const here = objects.rows.data() + objects.offsets[image];
             const std::size_t truths = index(objects.offsets[image + 1] - objects.offsets[image]);
             const std::int32_t* const places = asked.rows.data() + asked.offsets[image];

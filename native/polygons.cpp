@@ -2,6 +2,8 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
+#include <utility>
 
 #include "rle.hpp"
 
@@ -36,9 +38,10 @@ void trace_edge(Point from, Point to, std::vector<Point>& path) {
 
 }  // namespace
 
-void polygon_runs(const double* xy, std::size_t points, std::int64_t height, std::int64_t width,
+void polygon_runs(const std::vector<double>& xy, std::int64_t height, std::int64_t width,
                   Runs& runs) {
     constexpr double scale = 5;
+    const std::size_t points = xy.size() / 2;
     std::vector<Point> corners(points);
     for (std::size_t i = 0; i < points; ++i)
         corners[i] = {static_cast<int>(scale * xy[2 * i] + .5),
@@ -100,23 +103,16 @@ const char* check_polygons(const std::uint8_t* data, std::size_t size) {
 }
 
 Box polygon_box(const std::uint8_t* data) {
-    std::uint32_t parts = 0, total = 0;
-    std::memcpy(&parts, data, sizeof parts);
-    for (std::uint32_t part = 0; part < parts; ++part) {
-        std::uint32_t count = 0;
-        std::memcpy(&count, data + (part + 1) * sizeof count, sizeof count);
-        total += count;
-    }
-    std::vector<double> xy(total);
-    std::memcpy(xy.data(), data + (parts + 1) * sizeof parts, total * sizeof(double));
-    if (xy.size() < 2) return {0, 0, 0, 0};
-    double left = xy[0], right = xy[0], top = xy[1], bottom = xy[1];
-    for (std::size_t i = 0; i + 1 < xy.size(); i += 2) {
-        left = std::min(left, xy[i]);
-        right = std::max(right, xy[i]);
-        top = std::min(top, xy[i + 1]);
-        bottom = std::max(bottom, xy[i + 1]);
-    }
+    constexpr double far = std::numeric_limits<double>::infinity();
+    double left = far, right = -far, top = far, bottom = -far;
+    for_each_polygon(data, [&](const std::vector<double>& xy) {
+        for (std::size_t i = 0; i + 1 < xy.size(); i += 2) {
+            left = std::min(left, xy[i]);
+            right = std::max(right, xy[i]);
+            top = std::min(top, xy[i + 1]);
+            bottom = std::max(bottom, xy[i + 1]);
+        }
+    });
     return {left, top, right - left, bottom - top};
 }
 

@@ -13,15 +13,6 @@ namespace lvdet {
 
 namespace {
 
-struct Scored {
-    double score;
-    std::int32_t row;
-    // Before `other` in the ranking.
-    bool operator<(const Scored& other) const {
-        return score > other.score || (score == other.score && row < other.row);
-    }
-};
-
 // Bits that rise as scores fall, equal for equal scores.
 std::uint64_t falling_key(double score) {
     const auto bits = std::bit_cast<std::uint64_t>(score + 0.0);  // -0.0 equals 0.0
@@ -265,7 +256,7 @@ Grouping group_rows(const std::int32_t* group, std::size_t groups, std::size_t r
 Grouping rank_groups(const std::int32_t* group, std::size_t groups, const double* score,
                      std::size_t rows, int threads) {
     Grouping out = group_rows(group, groups, rows, threads);
-    std::vector<GroupSort> sorts(static_cast<std::size_t>(std::max(threads, 1)));
+    std::vector<GroupSort> sorts(workers_for(groups, threads));
     parallel_for(groups, threads, [&](std::size_t g, std::size_t worker) {
         sorts[worker](score, out.rows.data() + out.offsets[g],
                       out.rows.data() + out.offsets[g + 1]);

@@ -7,6 +7,15 @@
 
 namespace lvdet {
 
+struct Scored {
+    double score;
+    std::int32_t row;
+    // Before `other` in the ranking: by falling score, equal scores by row.
+    bool operator<(const Scored& other) const {
+        return score > other.score || (score == other.score && row < other.row);
+    }
+};
+
 // Clears `keep` for all but the `limit` highest scores of each group, earlier rows first among
 // equals. Rows not kept before, or of a negative group, neither count nor change.
 void keep_top(const std::int32_t* group, std::size_t groups, const double* score, std::size_t rows,

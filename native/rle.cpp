@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
-#include <cstring>
 #include <numeric>
 
 #if defined(__SSE2__)
@@ -209,21 +207,13 @@ const char* row_runs(const MaskColumn& masks, std::size_t row, std::int64_t heig
     }
     if (masks.kind[row] != kMaskPolygons) return "there is no mask";
     if (const char* wrong = check_polygons(data, size)) return wrong;
-    std::uint32_t parts = 0;
-    std::memcpy(&parts, data, sizeof parts);
-    const std::uint8_t* lengths = data + sizeof parts;
-    const std::uint8_t* numbers = lengths + parts * sizeof(std::uint32_t);
-    std::vector<double> xy;
-    Runs part_runs;
-    for (std::uint32_t part = 0; part < parts; ++part) {
-        std::uint32_t count = 0;
-        std::memcpy(&count, lengths + part * sizeof count, sizeof count);
-        xy.resize(count);
-        std::memcpy(xy.data(), numbers, count * sizeof(double));
-        numbers += count * sizeof(double);
-        polygon_runs(xy.data(), count / 2, height, width, part == 0 ? runs : part_runs);
-        if (part > 0) runs = unite(runs, part_runs);
-    }
+    Runs part;
+    bool first = true;
+    for_each_polygon(data, [&](const std::vector<double>& xy) {
+        polygon_runs(xy, height, width, first ? runs : part);
+        if (!first) runs = unite(runs, part);
+        first = false;
+    });
     return nullptr;
 }
 

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
+#include <cstring>
 #include <vector>
 
 namespace lvdet {
@@ -47,7 +47,7 @@ void runs_from_toggles(std::vector<std::int64_t>& toggles, std::int64_t pixels, 
 
 // The mask of one polygon (x, y pairs), traced as the COCO tools trace it: edges at five times
 // the resolution, snapped to pixel columns.
-void polygon_runs(const double* xy, std::size_t points, std::int64_t height, std::int64_t width,
+void polygon_runs(const std::vector<double>& xy, std::int64_t height, std::int64_t width,
                   Runs& runs);
 // The mask of an encoded row at the given image size. Returns what is wrong, or nullptr.
 const char* row_runs(const MaskColumn& masks, std::size_t row, std::int64_t height,
@@ -65,6 +65,22 @@ Runs boundary(const Runs& runs, std::int64_t height, std::int64_t width, std::in
 // 0.02 of the diagonal, at least one pixel.
 std::int64_t boundary_reach(std::int64_t height, std::int64_t width);
 
+// The bytes of a polygon row: how many parts, how many numbers each has, and the numbers. Calls
+// visit(xy) for each part.
+template <class Visit>
+void for_each_polygon(const std::uint8_t* data, Visit&& visit) {
+    std::uint32_t parts = 0, count = 0;
+    std::memcpy(&parts, data, sizeof parts);
+    const std::uint8_t* numbers = data + (parts + 1) * sizeof parts;
+    std::vector<double> xy;
+    for (std::uint32_t part = 0; part < parts; ++part) {
+        std::memcpy(&count, data + (part + 1) * sizeof count, sizeof count);
+        xy.resize(count);
+        std::memcpy(xy.data(), numbers, count * sizeof(double));
+        numbers += count * sizeof(double);
+        visit(xy);
+    }
+}
 // Polygon parts as the bytes of a row.
 void encode_polygons(const std::vector<std::vector<double>>& parts, std::vector<std::uint8_t>& out);
 

@@ -39,7 +39,10 @@ class Bytes {
         return *this;
     }
     ~Bytes() {
-        unmap_or_free(data_, mapped_ ? capacity_ : 0);
+        if (mapped_)
+            munmap(data_, capacity_);
+        else
+            std::free(data_);
         if (file_ >= 0) close(file_);
     }
     // From `most` bytes on, they are held in a file of this folder.
@@ -58,25 +61,10 @@ class Bytes {
     }
     void shrink(std::size_t size) { size_ = size; }
 
-    // The storage; whoever takes it gives `data` and `mapped` to unmap_or_free.
-    struct Storage {
-        std::uint8_t* data;
-        std::size_t size, mapped;
-    };
-    Storage release() {
+    // No more comes. There is storage even where there are no bytes.
+    void finish() {
         if (!data_) grow(1);
-        const Storage out{data_, size_, mapped_ ? capacity_ : 0};
-        data_ = nullptr;
-        size_ = capacity_ = 0;
-        mapped_ = false;
         if (file_ >= 0) close(std::exchange(file_, -1));  // the map keeps the file
-        return out;
-    }
-    static void unmap_or_free(std::uint8_t* data, std::size_t mapped) {
-        if (mapped)
-            munmap(data, mapped);
-        else
-            std::free(data);
     }
 
    private:

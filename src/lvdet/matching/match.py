@@ -57,39 +57,54 @@ def match(
     if exact_lvis and gt.federated:
         gt = without_empty(gt)
     area_from_box = detections.boxes_given if exact_lvis else iou == "bbox"
-    masks = iou != "bbox" or not area_from_box
     out = _native.match(
-        gt_image=gt.image,
-        gt_category=gt.category,
-        gt_box=gt.box,
-        gt_area=gt.area,
-        gt_ignore=ignored(gt).view(np.uint8),
-        gt_crowd=(np.zeros_like(gt.crowd) if gt.federated else gt.crowd).view(np.uint8),
-        gt_reads_unmatched=((gt.id == 0) & exact_lvis).view(np.uint8),
-        gt_masks=gt.masks.columns if iou != "bbox" and gt.masks is not None else None,
+        truth_columns(gt, masks=iou != "bbox", exact_lvis=exact_lvis),
+        found_columns(gt, detections, masks=iou != "bbox" or not area_from_box),
+        _native.MatchSettings(
+            overlap=iou,
+            thresholds=levels.tolist(),
+            area_low=[low for low, _ in AREAS.values()],
+            area_high=[high for _, high in AREAS.values()],
+            drop_empty=gt.federated,
+            area_from_box=area_from_box,
+            partners=partners,
+        ),
+        thread_count(),
+    )
+    require_masks(out.pop("failure"), gt, detections)
+    return Matches(**out, thresholds=levels, areas=tuple(AREAS), iou=iou)
+
+
+def truth_columns(gt: GroundTruth, *, masks: bool, exact_lvis: bool = False) -> _native.Truth:
+    """The ground truth as kernels take it, with masks where they are compared."""
+    return _native.Truth(
+        image=gt.image,
+        category=gt.category,
+        box=gt.box,
+        area=gt.area,
+        ignore=ignored(gt).view(np.uint8),
+        crowd=(np.zeros_like(gt.crowd) if gt.federated else gt.crowd).view(np.uint8),
+        reads_unmatched=((gt.id == 0) & exact_lvis).view(np.uint8),
+        masks=gt.masks.columns if masks and gt.masks is not None else None,
         image_height=gt.images.height,
         image_width=gt.images.width,
         categories=len(gt.categories),
         negative=_columns(gt.negative),
         not_exhaustive=_columns(gt.not_exhaustive),
-        dt_image=detections.image,
-        dt_category=detections.category,
-        dt_image_rows=image_rows(gt, detections),
-        dt_category_rows=category_rows(gt, detections),
-        dt_score=detections.score,
-        dt_box=detections.box,
-        dt_masks=detections.masks.columns if masks and detections.masks is not None else None,
-        overlap=iou,
-        thresholds=levels.tolist(),
-        area_low=[low for low, _ in AREAS.values()],
-        area_high=[high for _, high in AREAS.values()],
-        drop_empty=gt.federated,
-        area_from_box=area_from_box,
-        partners=partners,
-        threads=thread_count(),
     )
-    require_masks(out.pop("failure"), gt, detections)
-    return Matches(**out, thresholds=levels, areas=tuple(AREAS), iou=iou)
+
+
+def found_columns(gt: GroundTruth, detections: Detections, *, masks: bool) -> _native.Found:
+    """Detections as kernels take them, with masks where these are looked at."""
+    return _native.Found(
+        image=detections.image,
+        category=detections.category,
+        image_rows=image_rows(gt, detections),
+        category_rows=category_rows(gt, detections),
+        score=detections.score,
+        box=detections.box,
+        masks=detections.masks.columns if masks and detections.masks is not None else None,
+    )
 
 
 def ignored(gt: GroundTruth) -> NDArray[np.bool_]:
@@ -152,7 +167,7 @@ def _check(gt: GroundTruth, detections: Detections, iou: str) -> None:
 def _columns(
     lists: ImageLists | None,
 ) -> (
-    tuple[np.ndarray[tuple[int], np.dtype[np.int64]], np.ndarray[tuple[int], np.dtype[np.int32]]]
+    tuple[np.ndarray[tuple[int], np.dtype[np.int32]], np.ndarray[tuple[int], np.dtype[np.int64]]]
     | None
 ):
-    return None if lists is None else (lists.offsets, lists.category)
+    return None if lists is None else (lists.category, lists.offsets)
