@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # made about once.
 PYTEST_ARGS ?= -n 2 --dist worksteal
 
-.PHONY: demo test test-long bench bench-calibration bench-compare bench-report bench-training lint format stub clean
+.PHONY: demo test test-long test-cpus bench bench-calibration bench-compare bench-report bench-training lint format stub clean
 
 demo: $(VENV)/.installed
 	$(BIN)/lvdet demo demo
@@ -18,6 +18,10 @@ test: $(VENV)/.tested-with
 test-long: $(VENV)/.tested-with
 	sh tests/install_chromium.sh
 	$(BIN)/python -m pytest $(PYTEST_ARGS) -m "long or hypothesis" --hypothesis-profile long
+
+# As on other CPUs, where rounding differs; CPU_ARGS go to pytest.
+test-cpus: $(VENV)/.tested-with
+	bash tests/imitated_cpus.sh $(CPU_ARGS)
 
 bench: $(VENV)/.installed benchmarks/.venv/.installed
 	$(BIN)/python benchmarks/run.py $(BENCH_ARGS)

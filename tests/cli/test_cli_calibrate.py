@@ -117,12 +117,8 @@ def test_fit_as_asked_for(
     [
         (["--method", "betacal"], "method is 'betacal', expected one of"),
         (["--grouping", "group"], "grouping is 'group', expected one of"),
-        (["--missing", "none"], "missing is 'none', expected one of"),
         (["--missing", "zero"], "hierarchical calibration has an answer for every class"),
-        (["--grouping", "all"], "hierarchical calibration has an answer for every class"),
-        (["--iou-threshold", "0"], "an IoU threshold of 0"),
         (["--iou-threshold", "75"], "an IoU threshold of 75"),
-        (["--iou-threshold", "nan"], "an IoU threshold of nan"),
         (["--dets-per-class", "-1"], "a budget of -1 detections"),
         (["--iou", "mask"], "iou is 'mask'"),
         (["--threads", "0"], "0 threads"),
@@ -226,9 +222,8 @@ def test_measure_by_hand(tmp_path: Path) -> None:
     assert done.err == ""
 
 
-@pytest.mark.parametrize("target", ["errors.md", "errors.tex", "errors"])
-def test_errors_are_json(target: str, files: Files, tmp_path: Path) -> None:
-    calibrate("measure", *files.val, "--output", tmp_path / target).refused("unknown ending")
+def test_errors_need_an_ending_that_is_known(files: Files, tmp_path: Path) -> None:
+    calibrate("measure", *files.val, "--output", tmp_path / "errors").refused("unknown ending")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -309,11 +304,8 @@ def test_tables_in_every_format(files: Files, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["--methods", ""], "there is no method to compare"),
         (["--methods", " , "], "there is no method to compare"),
         (["--methods", "platt,plat"], "method is 'plat', expected one of"),
-        (["--folds", "1"], "1 folds of 20 images"),
-        (["--folds", "0"], "0 folds of 20 images"),
         (["--folds", "21"], "21 folds of 20 images"),
         (["--output", "table.csv"], "unknown ending '.csv', expected one of .json, .md, .tex"),
         (["--output", "table"], "unknown ending ''"),
@@ -364,12 +356,6 @@ def test_no_warning_of_python_comes_through(files: Files, tmp_path: Path) -> Non
         assert done.err == ""
 
 
-def test_threads_of_the_environment(files: Files) -> None:
-    calibrate("measure", *files.val, LVDET_THREADS="many").refused("LVDET_THREADS is 'many'")
-    one, two = (calibrate("measure", *files.val, LVDET_THREADS=n).good() for n in "12")
-    assert one == two
-
-
 # Apply
 
 
@@ -377,7 +363,7 @@ def test_threads_of_the_environment(files: Files) -> None:
 def test_apply(ending: str, files: Files, calibrator: Path, tmp_path: Path) -> None:
     out = tmp_path / f"out.{ending}"
     done = calibrate("apply", calibrator, files.dt, "-o", out).good()
-    assert done.out == f"wrote {out}: 800 detections, scores by beta\n"
+    assert done.out == f"wrote {out}: 800 detections, calibrated by beta\n"
     written, before = lvdet.read_detections(out), lvdet.read_detections(files.dt)
     new = lvdet.Calibrator.load(calibrator).transform(before)
     assert written.score.tolist() == new.score.tolist()
@@ -451,31 +437,13 @@ def test_apply_to_nothing(calibrator: Path, tmp_path: Path) -> None:
     assert json.loads(out.read_text()) == []
 
 
-@pytest.mark.parametrize(
-    ("content", "says"),
-    [
-        ("", "it is no JSON"),
-        ("[]", "it has no 'lvdet_calibrator'"),
-        (LVIS, "it has no 'lvdet_calibrator'"),
-        ({"lvdet_calibrator": 2}, "it is of version 2, this is lvdet for version 1"),
-        ({"lvdet_calibrator": 1}, "'method' is no text"),
-        (b"\x80\x04\x95", "it is no JSON"),
-    ],
-    ids=["empty", "list", "annotations", "version", "keys", "pickle"],
-)
-def test_apply_what_is_no_calibrator(content: Any, says: str, files: Files, tmp_path: Path) -> None:
-    path, out = save(tmp_path / "cal.json", content), tmp_path / "out.json"
-    calibrate("apply", path, files.dt, "-o", out).refused(
-        f"{path}: not a calibrator that can be used: {says}"
-    )
+def test_apply_what_is_no_calibrator(files: Files, tmp_path: Path) -> None:
+    path, out = tmp_path / "cal.json", tmp_path / "out.json"
+    calibrate("apply", path, files.dt, "-o", out).refused(f"{path}: No such file")
+    for content in (LVIS, {"lvdet_calibrator": 2}):
+        done = calibrate("apply", save(path, content), files.dt, "-o", out)
+        done.refused(f"{path}: not a calibrator that can be used: ")
     assert not out.exists()
-
-
-def test_apply_a_calibrator_that_is_not_there(files: Files, tmp_path: Path) -> None:
-    calibrate("apply", tmp_path / "cal.json", files.dt, "-o", tmp_path / "out.json").refused(
-        f"{tmp_path / 'cal.json'}: No such file"
-    )
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,9 @@ ROWS: list[Json] = [
     {"image_id": 7, "category_id": 3, "bbox": [1.5, 2.25, 30.0, 4.125], "score": 0.75},
     {"image_id": 2, "category_id": 5, "bbox": [0.0, 12.0, 8.5, 9.0], "score": 0.0625},
 ]
+#: The same with a mask of 3 columns and 4 rows each, and with masks but no boxes.
+MASKED = [row | {"segmentation": {"size": [4, 3], "counts": "174"}} for row in ROWS]
+MASKS_ALONE = [{key: value for key, value in row.items() if key != "bbox"} for row in MASKED]
 #: A record of valid JSON text with a place for the score's text.
 WITH_SCORE = '{"image_id": 1, "category_id": 2, "bbox": [1, 2, 3, 4], "score": %s}'
 

@@ -91,23 +91,3 @@ def test_no_masks_where_they_are_compared(iou: str, tmp_path: Path) -> None:
     refused_pair(tmp_path, FOUND, f"has no masks, which iou '{iou}' compares", iou=iou)
     good = {"segmentation": {"size": [50, 20], "counts": [1000]}}
     refused_pair(tmp_path, [FOUND[0] | good, FOUND[1]], "row 1: there is no mask", iou=iou)
-
-
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        ({"iou": "bboxes"}, "iou is 'bboxes', expected one of bbox, segm, boundary"),
-        ({"protocols": ["new"]}, "protocol 'new', expected some of old, fixed, pool"),
-        ({"protocols": []}, "expected some of old, fixed, pool"),
-        ({"dets_per_image": -1}, "a budget of -1 detections"),
-        ({"dets_per_class": -7}, "a budget of -7 detections"),
-        ({"classes": "x"}, "no class named 'x'"),
-        ({"classes": [999]}, "no class with id 999"),
-        ({"groups": {"a": ["y"]}}, "no class named 'y'"),
-        ({"thresholds": []}, "IoU thresholds"),
-        ({"thresholds": [0.0]}, "IoU thresholds"),
-        ({"thresholds": [1.5]}, "IoU thresholds"),
-    ],
-)
-def test_options(options: Json, says: str, tmp_path: Path) -> None:
-    refused_pair(tmp_path, FOUND, says, **options)

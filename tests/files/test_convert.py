@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 import lvdet
 from cli.run_lvdet import python_program
 from files.record_files import (
+    MASKED,
+    MASKS_ALONE,
     ROWS,
     Json,
     any_record,
@@ -23,13 +25,11 @@ from files.record_files import (
     assert_same,
     save,
 )
+from long_cases import first
 from lvdet.files import detections_json, parquet
 from lvdet.files.convert import convert
 from lvdet.files.detection_files import read_counted
 
-RLE = {"size": [4, 3], "counts": "174"}
-MASKED = [row | {"segmentation": RLE} for row in ROWS]
-MASKS_ALONE = [{k: v for k, v in row.items() if k != "bbox"} for row in MASKED]
 ENDINGS = [".json", ".jsonl", ".parquet"]
 SOURCES = ["in.json", "in.jsonl", "in.json.gz", "in.parquet"]
 
@@ -206,35 +206,41 @@ except MemoryError:
 """
 
 
+PAIRS = [
+    ("in.json", "out.jsonl"),
+    ("in.parquet", "out.json"),
+    ("in.json.gz", "out.json"),
+    ("in.jsonl", "out.parquet"),
+    ("in.parquet", "out.parquet"),
+]
 #: One arena, so that address space is not taken for each thread before it is needed.
 FRUGAL = {"MALLOC_ARENA_MAX": "1", "ARROW_DEFAULT_MEMORY_POOL": "system", "LVDET_THREADS": "2"}
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of memory are Linux's")
-@pytest.mark.parametrize("masks", [False, pytest.param(True, marks=pytest.mark.long)])
-def test_files_larger_than_the_memory_allowed(masks: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize("pairs", first(1, [PAIRS[:2], PAIRS[2:]]), ids=len)
+@pytest.mark.parametrize("masks", first(1, [False, True]))
+def test_files_larger_than_the_memory_allowed(
+    masks: bool, pairs: list[tuple[str, str]], tmp_path: Path
+) -> None:
     """In `room` MiB more than the program itself takes, where a table of all rows has no room:
     2.4 million rows of 48 bytes, or 0.6 million with masks of 215 bytes."""
     images, count, room = (1000, 600, 170) if masks else (800, 3000, 130)
     _, dt = lvdet.simulate(images=images, classes=300, dets_per_image=count, masks=masks, seed=5)
-    for ending in ENDINGS:
-        lvdet.write_detections(dt, tmp_path / f"in{ending}")
-    with gzip.open(tmp_path / "in.json.gz", "wb", compresslevel=1) as packed:
-        packed.write((tmp_path / "in.json").read_bytes())
+    sources = sorted({source for source, _ in pairs})
+    for source in sources:
+        lvdet.write_detections(dt, tmp_path / source.removesuffix(".gz"))
+        if source.endswith(".gz"):
+            packed = gzip.compress((tmp_path / "in.json").read_bytes(), compresslevel=1)
+            (tmp_path / source).write_bytes(packed)
 
     def run(source: str, target: str, mode: str) -> str:
         paths = [tmp_path / source, tmp_path / target]
         done = python_program(LIMITED, *paths, str(room), mode, **FRUGAL)
         return (done.out + done.err).strip()
 
-    for source in ("in.json", "in.parquet"):
+    for source in sources:
         assert run(source, "out.json", "whole").startswith("MemoryError"), source
-    for source, target in (
-        ("in.json", "out.jsonl"),
-        ("in.json.gz", "out.json"),
-        ("in.jsonl", "out.parquet"),
-        ("in.parquet", "out.json"),
-        ("in.parquet", "out.parquet"),
-    ):
+    for source, target in pairs:
         assert run(source, target, "streamed") == f"{len(dt)} {len(dt)}", (source, target)
         (tmp_path / target).unlink()

@@ -24,6 +24,8 @@ from hypothesis import strategies as st
 import lvdet
 from cli.run_lvdet import Done, python_program
 from files.record_files import (
+    MASKED,
+    MASKS_ALONE,
     ROWS,
     Json,
     any_record,
@@ -39,10 +41,6 @@ from lvdet.files.opening import run_reader
 from lvdet.files.stream import detection_tables
 from lvdet.tables.masks import no_masks
 from thread_setting import on_threads
-
-RLE = {"size": [4, 3], "counts": "174"}
-MASKED = [row | {"segmentation": RLE} for row in ROWS]
-MASKS_ALONE = [{k: v for k, v in row.items() if k != "bbox"} for row in MASKED]
 
 
 def small(patch: pytest.MonkeyPatch, stretch: int = 400) -> None:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import csv
 import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import plotly.io
 import pytest
 
 import lvdet
+from long_cases import first
 from lvdet.errors import InputError
 from lvdet.reporting.report import Report, report
 from lvdet.reporting.report_tables import protocol_table
@@ -32,7 +36,7 @@ def test_numbers_are_those_of_evaluate(report: Report, hostile: HostileSet) -> N
     compared = lvdet.compare(hostile.annotations, hostile.results, resamples=200)
     assert report.comparison is not None
     assert report.comparison.to_dict() == compared.to_dict()
-    assert report.findings == compared.verdicts
+    assert report.notes() == compared.verdicts
 
 
 def test_calibration_by_a_fitted_calibrator(hostile: HostileSet) -> None:
@@ -49,7 +53,7 @@ def test_calibration_by_a_fitted_calibrator(hostile: HostileSet) -> None:
         )
     assert "platt" in calibration.title
     assert one.comparison is None
-    assert one.findings == []
+    assert one.notes() == []
 
 
 def test_calibration_by_training_images(hostile: HostileSet) -> None:
@@ -177,7 +181,20 @@ def test_equal_names_are_told_apart(tmp_path: Path) -> None:
 
 
 @needs_chromium
-def test_figures_and_tables_for_papers(report: Report, tmp_path: Path) -> None:
+@pytest.mark.parametrize("drawn", first(1, [6, 1000]))
+def test_figures_and_tables_for_papers(
+    drawn: int, report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some files are drawn by the browser, and the others are copies of them."""
+    draw = plotly.io.write_images
+
+    def draw_some(figures: list[Any], paths: list[Path], **options: Any) -> None:
+        some = {key: options[key][:drawn] for key in ("height", "scale")}
+        draw(figures[:drawn], paths[:drawn], **options | some)
+        for path in paths[drawn:]:
+            shutil.copy(next(one for one in paths if one.suffix == path.suffix), path)
+
+    monkeypatch.setattr(plotly.io, "write_images", draw_some)
     written = report.save_figures(tmp_path / "new" / "folder")
     names = {path.name for path in written}
     for name in (
@@ -238,7 +255,6 @@ def test_without_a_browser_nothing_is_lost(
     report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Tables are written though figures cannot be drawn, and the error says what is missing."""
-    import plotly.io
 
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("no Chrome\nand a long story")
