@@ -23,10 +23,10 @@ WRONG = [
 @pytest.mark.parametrize("annotations", [LVIS, COCO])
 def test_good_files(annotations: Any, tmp_path: Path) -> None:
     gt, dt = pair(tmp_path, annotations)
-    assert lvdet_call("check", gt).good().out == f"{gt}: no problem found\n"
+    assert lvdet_call("check", gt).good().out == f"{gt}: no problems found\n"
     output = tmp_path / "problems.json"
     done = lvdet_command("check", gt, dt, "--output", output).good()
-    assert done.out == f"{gt} and {dt}: no problem found\n"
+    assert done.out == f"{gt} and {dt}: no problems found\n"
     assert done.err == ""
     assert json.loads(output.read_text()) == {"problems": []}
 
@@ -52,7 +52,7 @@ def test_every_problem_is_listed(tmp_path: Path) -> None:
         assert any(words in line and str(dt) in line for line in lines), words
     count = len(lines) - 1
     assert count >= 6
-    assert lines[-1] == f"{gt} and {dt}: {count} problems"
+    assert lines[-1] == f"{gt} and {dt}: {count} problems found"
     problems = json.loads((tmp_path / "problems.json").read_text())["problems"]
     assert len(problems) == count
     for problem in problems:
@@ -80,7 +80,7 @@ def test_one_problem(tmp_path: Path) -> None:
     done = lvdet_call("check", gt, dt)
     assert done.code == 2
     assert done.out == (
-        f"{dt}, row 0: image_id 5 is not in {gt} (1 detection)\n{gt} and {dt}: 1 problem\n"
+        f"{dt}, row 0: image_id 5 is not in {gt} (1 detection)\n{gt} and {dt}: 1 problem found\n"
     )
 
 
@@ -99,7 +99,7 @@ def test_how_many_are_shown(tmp_path: Path) -> None:
     lines = lvdet_call("check", gt, dt).out.splitlines()
     assert len(lines) == 52
     assert lines[-2].startswith("… and 20 more")
-    assert lines[-1].endswith("70 problems")
+    assert lines[-1].endswith("70 problems found")
     lines = lvdet_call("check", gt, dt, "--show", "3").out.splitlines()
     assert len(lines) == 5
     lines = lvdet_call("check", gt, dt, "--show", "100").out.splitlines()
@@ -122,4 +122,4 @@ def test_damaged_text(tmp_path: Path) -> None:
     done = lvdet_call("check", gt)
     assert done.code == 2
     assert "cut off" in done.out
-    assert done.out.splitlines()[-1] == f"{gt}: 1 problem"
+    assert done.out.splitlines()[-1] == f"{gt}: 1 problem found"

@@ -59,7 +59,7 @@ def test_help_of_a_verb_has_examples(verb: str) -> None:
     shown = [line.strip() for line in examples if line.strip()]
     assert shown
     assert all(line.startswith(f"lvdet {verb}") for line in shown)
-    assert "--output" in done.out or verb in ("demo", "calibrate")
+    assert "--output" in done.out or verb in ("demo", "calibrate", "synth")
 
 
 def test_version() -> None:
@@ -95,7 +95,7 @@ def test_as_a_module() -> None:
         (["convert", "dt.json"], "--output"),
         (["convert", "-o", "out.json"], "DT"),
         (["convert", "dt.json", "more.json", "-o", "out.json"], "more.json"),
-        (["convert", "dt.json", "-o", "out.json", "--top-k-per-class", "x"], "--top-k-per-class"),
+        (["convert", "dt.json", "-o", "out.json", "--dets-per-class", "x"], "--dets-per-class"),
         (["demo", "--images", "x"], "--images"),
         (["train"], "CONFIG.toml"),
         (["train", "config.toml", "--frobnicate"], "--frobnicate"),
@@ -166,7 +166,7 @@ def test_help_is_light(arguments: list[str]) -> None:
 def test_evaluating_json_is_light(tmp_path: Path) -> None:
     gt, dt = pair(tmp_path)
     output = tmp_path / "scores.json"
-    loaded = imported("evaluate", gt, dt, "--output", output, "--per-class", tmp_path / "c.csv")
+    loaded = imported("evaluate", gt, dt, "--output", output, "--class-table", tmp_path / "c.csv")
     assert output.exists()
     assert "numpy" in loaded
     assert loaded.isdisjoint(HEAVY)
@@ -196,15 +196,16 @@ def test_a_full_disk(tmp_path: Path) -> None:
     assert (out / "scores.json").read_text() == "as it was"
 
 
-@pytest.mark.parametrize("option", ["--output", "--per-class"])
-@pytest.mark.parametrize("target", ["nowhere/out.x", "folder", "gt.json/out.x"])
-def test_a_target_that_cannot_be(option: str, target: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("option", "ending"), [("--output", ".json"), ("--class-table", ".csv")])
+@pytest.mark.parametrize("name", ["nowhere/out", "folder", "gt.json/out"])
+def test_a_target_that_cannot_be(option: str, ending: str, name: str, tmp_path: Path) -> None:
     gt, dt = pair(tmp_path)
-    (tmp_path / "folder").mkdir()
+    target = f"{name}{ending}"
+    (tmp_path / f"folder{ending}").mkdir()
     done = lvdet_call("evaluate", gt, dt, option, tmp_path / target)
     done.refused(f"{tmp_path / target}: cannot be written", code=1)
     names = {path.name for path in tmp_path.iterdir()}
-    assert names == {"gt.json", "dt.json", "folder"}
+    assert names == {"gt.json", "dt.json", f"folder{ending}"}
 
 
 @pytest.mark.parametrize("verb", ["evaluate", "check"])

@@ -28,7 +28,7 @@ def test_to_any_format_and_back(ending: str, records: list[Json], tmp_path: Path
     out = tmp_path / f"out{ending}"
     done = lvdet_call("convert", source, "-o", out).good()
     count = f"{len(records):,}"
-    assert done.out == f"wrote {out}: {count} detections (of {count})\n"
+    assert done.out == f"wrote {out}: {count} of {count} detections\n"
     assert done.err == ""
     lvdet_call("convert", out, "--output", tmp_path / "again.json").good()
     assert_holds(lvdet.read_detections(tmp_path / "again.json"), records)
@@ -38,9 +38,9 @@ def test_to_any_format_and_back(ending: str, records: list[Json], tmp_path: Path
 def test_the_best_of_each_class(per_class: int, tmp_path: Path) -> None:
     source = save(tmp_path / "in.json", RECORDS)
     out = tmp_path / "out.parquet"
-    done = lvdet_command("convert", source, "-o", out, "--top-k-per-class", str(per_class)).good()
+    done = lvdet_command("convert", source, "-o", out, "--dets-per-class", str(per_class)).good()
     expected = best([(0, RECORDS)], per_class)
-    assert done.out == f"wrote {out}: {len(expected)} detections (of {len(RECORDS)})\n"
+    assert done.out == f"wrote {out}: {len(expected)} of {len(RECORDS)} detections\n"
     assert records_of(out) == expected
 
 
@@ -53,7 +53,7 @@ def test_shards(tmp_path: Path) -> None:
         lvdet_call("convert", source, "-o", tmp_path / "out.json").good()
         assert_holds(lvdet.read_detections(tmp_path / "out.json"), RECORDS)
         lvdet_call(
-            "convert", source, "-o", tmp_path / "out.json", "--top-k-per-class", "4", "--threads=1"
+            "convert", source, "-o", tmp_path / "out.json", "--dets-per-class", "4", "--threads=1"
         ).good()
         assert records_of(tmp_path / "out.json") == best([(0, RECORDS)], 4)
 
@@ -94,7 +94,7 @@ def test_without_masks(ending: str, with_boxes: bool, tmp_path: Path) -> None:
 def test_into_its_own_input(name: str, tmp_path: Path) -> None:
     path = tmp_path / name
     lvdet.write_detections(lvdet.read_detections(RECORDS), path)
-    lvdet_call("convert", path, "-o", path, "--top-k-per-class", "2").good()
+    lvdet_call("convert", path, "-o", path, "--dets-per-class", "2").good()
     assert records_of(path) == best([(0, RECORDS)], 2)
 
 
@@ -116,7 +116,7 @@ def test_a_full_disk_leaves_the_input(tmp_path: Path) -> None:
         (None, [], "in.json: there is no such file"),
         ("[{", [], "in.json"),
         ([RECORDS[0], {"image_id": 1}], [], "in.json, row 1"),
-        (RECORDS, ["--top-k-per-class", "-1"], "-1"),
+        (RECORDS, ["--dets-per-class", "-1"], "-1"),
         (RECORDS, ["--threads", "0"], "0 threads"),
     ],
 )

@@ -535,4 +535,4 @@ def test_errors_of_standard_input(tmp_path: Path) -> None:
 
 def test_errors_are_not_those_of_lvis(tmp_path: Path) -> None:
     done = lvdet_call("evaluate", *pair(tmp_path), "--errors", "--exact-lvis")
-    done.refused("--errors and --exact-lvis", "lvdet's own reading")
+    done.refused("--errors cannot be combined with --exact-lvis")

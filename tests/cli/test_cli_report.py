@@ -107,7 +107,7 @@ def test_figures(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         ("cal.json: No such file", ["--calibrator", "cal.json"]),
         ("method is 'magic'", ["--method", "magic"]),
         ("2 names for 1", ["--name", "a", "--name", "b"]),
-        ("it is no folder", ["--figures", "gt.json"]),
+        ("not a folder", ["--figures", "gt.json"]),
         ("iou is 'circle'", ["--iou", "circle"]),
     ],
 )

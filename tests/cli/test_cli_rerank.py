@@ -30,7 +30,7 @@ def test_the_results_are_written(files: tuple[Path, Path], tmp_path: Path, endin
     done = lvdet_call("rerank", *files, *LIMITS, "--output", output, "--iou", "bbox").good()
     assert "AP-Old, 15/image" in done.out
     assert "AP-Fixed, 10,000/class" in done.out
-    assert f"wrote {output}: {len(lvdet.read_detections(output)):,} detections (of " in done.out
+    assert f"wrote {output}: {len(lvdet.read_detections(output)):,} of " in done.out
     result = lvdet.rerank(*files, dets_per_class=8, dets_per_image=15)
     written = lvdet.read_detections(output)
     assert written.score.tolist() == result.detections.score.tolist()
@@ -46,7 +46,7 @@ def test_numbers_account_and_image(files: tuple[Path, Path], tmp_path: Path) -> 
     image = next(iter(result.account()))
     done = lvdet_command(
         *("rerank", *files, *LIMITS, "--account", account),
-        *("--scores", scores, "--image", str(image.image_id)),
+        *("--summary", scores, "--image", str(image.image_id)),
     ).good()
     assert str(image) in done.out
     assert json.loads(scores.read_text()) == result.to_dict()
@@ -68,7 +68,7 @@ def test_the_best_cap(files: tuple[Path, Path]) -> None:
         (["--dets-per-image", "-1"], "budget of -1"),
         (["-o", "out.csv"], "'.csv'"),
         (["--account", "out.json"], "expected one of .jsonl, .ndjson"),
-        (["--scores", "out.jsonl"], "expected one of .json"),
+        (["--summary", "out.jsonl"], "expected one of .json"),
         (["--image", "77"], "image 77 is not in"),
     ],
 )
@@ -79,7 +79,7 @@ def test_bad_options_are_one_line(arguments: list[str], says: str, tmp_path: Pat
 
 def test_what_is_wrong_is_said_before_results_are_read(tmp_path: Path) -> None:
     gt, dt = pair(tmp_path, results="not JSON at all")
-    for option, name in (("-o", "r.json"), ("--account", "a.jsonl"), ("--scores", "s.json")):
+    for option, name in (("-o", "r.json"), ("--account", "a.jsonl"), ("--summary", "s.json")):
         target = tmp_path / "none" / name
         lvdet_call("rerank", gt, dt, option, target).refused(name, "no folder", code=1)
     lvdet_call("rerank", gt, dt, "-o", tmp_path / "out.csv").refused("out.csv", ".ndjson")

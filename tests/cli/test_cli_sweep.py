@@ -36,7 +36,16 @@ def test_all_tables_by_default(files: tuple[Path, Path], tmp_path: Path) -> None
 def test_a_grid(files: tuple[Path, Path], tmp_path: Path) -> None:
     output = tmp_path / "out.json"
     lvdet_call(
-        *("sweep", *files, "--per-image", "2, 5,inf", "--per-class", "3,inf", "--order", "both"),
+        *(
+            "sweep",
+            *files,
+            "--dets-per-image",
+            "2, 5,inf",
+            "--dets-per-class",
+            "3,inf",
+            "--order",
+            "both",
+        ),
         *("--subsets", "r,rcf", "--rerank", "1", "--iou", "bbox", "--output", output),
     ).good()
     rows = json.loads(output.read_text())["rows"]
@@ -99,24 +108,28 @@ def test_warnings_go_to_stderr(tmp_path: Path) -> None:
 
 
 def test_what_has_no_effect_is_said(files: tuple[Path, Path]) -> None:
-    for limits in ((), ("--per-image", "5"), ("--per-class", "5", "--per-image", "inf")):
+    for limits in (
+        (),
+        ("--dets-per-image", "5"),
+        ("--dets-per-class", "5", "--dets-per-image", "inf"),
+    ):
         done = lvdet_call("sweep", *files, *limits, "--order", "both").good()
         assert done.err.startswith("note: --order both has no effect")
         assert done.err.count("\n") == 1
-    both = ("--per-image", "5", "--per-class", "5")
+    both = ("--dets-per-image", "5", "--dets-per-class", "5")
     assert lvdet_call("sweep", *files, *both, "--order", "both").good().err == ""
     assert lvdet_call("sweep", *files, *both[:2]).good().err == ""
 
 
 def test_the_toy_example_leaves_files_alone(files: tuple[Path, Path]) -> None:
     done = lvdet_call("sweep", *files, "--paper", "toy").good()
-    assert done.err == "note: --paper toy reads no files: what was given was left alone\n"
+    assert done.err == "note: --paper toy reads no files; GT and DT were ignored\n"
     assert "(ranking)" not in done.out
 
 
 def test_subsets_in_other_words_are_one(files: tuple[Path, Path]) -> None:
     once, twice = (
-        lvdet_call("sweep", *files, "--per-image", "5", "--subsets", subsets).good().out
+        lvdet_call("sweep", *files, "--dets-per-image", "5", "--subsets", subsets).good().out
         for subsets in ("r,rf", "r,rr,fr,rf")
     )
     assert once == twice
@@ -130,15 +143,15 @@ def test_a_table_s_title_promises_nothing(files: tuple[Path, Path]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--per-image", "many"], "--per-image has 'many'"),
-        (["--per-image", "1.5"], "'1.5'"),
-        (["--per-image", "1,000"], "--per-image has '000': did you mean 1000?"),
-        (["--per-class", "100,10,000,inf"], "--per-class has '000': did you mean 10000?"),
-        (["--per-class", "050"], "did you mean 50?"),
+        (["--dets-per-image", "many"], "--dets-per-image has 'many'"),
+        (["--dets-per-image", "1.5"], "'1.5'"),
+        (["--dets-per-image", "1,000"], "--dets-per-image has '000': did you mean 1000?"),
+        (["--dets-per-class", "100,10,000,inf"], "--dets-per-class has '000': did you mean 10000?"),
+        (["--dets-per-class", "050"], "did you mean 50?"),
         (["--order", "last"], "order 'last'"),
-        (["--per-image", ","], "--per-image ','"),
-        (["--per-class", "-3"], "budget of -3"),
-        (["--order", "last", "--per-image", "3"], "order 'last'"),
+        (["--dets-per-image", ","], "--dets-per-image ','"),
+        (["--dets-per-class", "-3"], "budget of -3"),
+        (["--order", "last", "--dets-per-image", "3"], "order 'last'"),
         (["--subsets", "x"], "'x'"),
         (["--paper", "rankings"], "no table 'rankings'"),
         (["--paper", ""], "--paper"),

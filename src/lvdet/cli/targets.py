@@ -13,14 +13,15 @@ def require_target(path: Path | None, endings: Sequence[str] = ()) -> None:
     """Refuses a file that could not be written, or that ends otherwise than in one of these."""
     if path is None:
         return
-    if endings and path.suffix.lower() not in endings:
+    target = Path(os.path.realpath(path))
+    special = target.exists() and not target.is_file() and not target.is_dir()
+    if endings and not special and path.suffix.lower() not in endings:
         raise InputError(
             f"{path}: unknown ending {path.suffix!r}, expected one of {', '.join(endings)}"
         )
-    target = Path(os.path.realpath(path))
     if target.is_dir():
         raise OutputError(f"{path}: cannot be written: it is a folder")
-    if target.exists() and not target.is_file():
+    if special:
         return  # a pipe or a device is written into
     if not target.parent.is_dir():
         raise OutputError(f"{path}: cannot be written: there is no folder {target.parent}")

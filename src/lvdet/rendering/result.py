@@ -74,9 +74,13 @@ class Result(ABC):
 
 
 def require_result_ending(path: str | os.PathLike[str], endings: Sequence[str]) -> str:
-    """The ending of a file, in lower case; refuses one that names no format."""
-    ending = Path(path).suffix.lower()
+    """The ending of a file, in lower case; refuses one that names no format. Into a pipe or a
+    device goes JSON, whatever its name."""
+    target = Path(path)
+    ending = target.suffix.lower()
     if ending not in endings:
+        if target.exists() and not target.is_file() and not target.is_dir():
+            return ".json"
         raise InputError(
             f"{os.fspath(path)}: unknown ending {ending!r}, expected one of {', '.join(endings)}"
         )
