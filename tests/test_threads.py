@@ -1,15 +1,18 @@
-"""The one setting of the number of threads."""
+"""The one setting of the number of threads, which changes no result."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import lvdet
+from lvdet.calibration.fitting import METHODS
 from lvdet.threads import thread_count
-from thread_setting import threads
+from thread_setting import on_threads, threads
 
 
 @pytest.mark.parametrize(
@@ -46,3 +49,49 @@ def test_an_environment_that_makes_no_sense(text: str, monkeypatch: pytest.Monke
     monkeypatch.setenv("LVDET_THREADS", text)
     with pytest.raises(lvdet.InputError, match=f"{text}.* threads"):
         thread_count()
+
+
+# What does not depend on it: more rows than a block has, and every kind of work on them
+
+
+@pytest.fixture(scope="module")
+def large() -> tuple[lvdet.GroundTruth, lvdet.Detections]:
+    return lvdet.simulate(images=400, classes=150, dets_per_image=None, seed=3)
+
+
+@pytest.fixture(scope="module")
+def small() -> tuple[lvdet.GroundTruth, lvdet.Detections]:
+    return lvdet.simulate(images=40, classes=24, dets_per_image=60, class_bias=0.7, seed=11)
+
+
+def test_the_same_table_is_read(large: tuple[Any, lvdet.Detections], tmp_path: Path) -> None:
+    lvdet.write_detections(large[1], tmp_path / "large.json")
+    one, *others = on_threads(lambda: lvdet.read_detections(tmp_path / "large.json"), 1, 2, 5)
+    for other in others:
+        for name in ("image", "category", "score", "box", "image_ids", "category_ids"):
+            assert getattr(other, name).tobytes() == getattr(one, name).tobytes()
+
+
+WORK: dict[str, Callable[..., Any]] = {
+    "evaluate": lambda *t: lvdet.evaluate(*t, dets_per_image=50, dets_per_class=200).to_dict(),
+    "diagnose": lambda *t: lvdet.diagnose(*t, dets_per_class=200).to_dict(),
+    "targets": lambda *t: lvdet.diagnose(*t, dets_per_class=200).rows.target.tobytes(),
+    "sweep": lambda *t: lvdet.sweep(*t, paper="all", rerank=20).to_dict(),
+    "cap": lambda *t: lvdet.search_class_cap(*t).tried,
+}
+SMALL_WORK: dict[str, Callable[..., Any]] = {
+    "compare": lambda gt, dt: lvdet.compare(gt, [dt, dt[::2]], resamples=150).to_dict(),
+    **{
+        method: lambda *t, method=method: lvdet.calibrate(*t, folds=2, methods=[method]).to_dict()
+        for method in METHODS
+    },
+    "maps": lambda *t: lvdet.Calibrator().fit(*t).transform(t[1]).score.tobytes(),
+}
+
+
+@pytest.mark.parametrize("name", [*WORK, *SMALL_WORK])
+def test_threads_change_nothing(name: str, large: Any, small: Any) -> None:
+    """Not a bit, for numbers as plain values are whole."""
+    work, tables = (WORK[name], large) if name in WORK else (SMALL_WORK[name], small)
+    one, *others = (repr(found) for found in on_threads(lambda: work(*tables), 1, 2, 5))
+    assert others == [one, one]

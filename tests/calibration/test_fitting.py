@@ -16,7 +16,6 @@ from lvdet.calibration.fitting import GROUPINGS, METHODS, MISSING, Fitted, Recip
 from lvdet.calibration.labelled_scores import Samples
 from lvdet.calibration.methods import FITS
 from lvdet.calibration.order import calibrated
-from thread_setting import on_threads
 
 GRID = np.linspace(0, 1, 201)
 LEAST = 2.0**-40
@@ -341,17 +340,6 @@ def test_new_scores_are_those_of_each_row_alone(method: str, samples: Samples) -
 def test_new_scores_of_nothing(samples: Samples) -> None:
     fitted = fit_classes(samples, Recipe.of("beta"))
     assert fitted.new_scores(np.zeros(0, dtype=np.int32), np.zeros(0)).tolist() == []
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_threads_change_nothing(method: str, samples: Samples) -> None:
-    category = np.tile(np.arange(len(PARTS), dtype=np.int32), len(GRID))
-    score = np.repeat(GRID, len(PARTS))
-    recipe = Recipe.of(method)
-    found = on_threads(
-        lambda: fit_classes(samples, recipe).new_scores(category, score).tobytes(), 1, 2, 7
-    )
-    assert found[0] == found[1] == found[2]
 
 
 @pytest.mark.parametrize("method", METHODS)

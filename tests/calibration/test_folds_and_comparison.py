@@ -23,7 +23,6 @@ from lvdet.calibration.reliability import calibration_errors
 from lvdet.simulation.simulate import Settings, simulate_training
 from lvdet.tables.ground_truth import ImageLists, Images
 from tabled import TOLERANCE
-from thread_setting import on_threads
 
 Tables = tuple[lvdet.GroundTruth, lvdet.Detections]
 NAMES = ("AP", "APr", "APc", "APf")
@@ -600,14 +599,6 @@ def test_files_and_tables_give_the_same(tables: Tables, training: Tables, tmp_pa
         del content["blocks"][0]["fitted_on"]
         del content["warnings"]
     assert of_files == of_tables
-
-
-def test_threads_change_nothing(tables: Tables, training: Tables) -> None:
-    options: dict[str, Any] = {"methods": ["bbq", "hierarchical"], "folds": 2}
-    one, many = on_threads(
-        lambda: lvdet.calibrate(*tables, train=training, **options).to_dict(), 1, 4
-    )
-    assert one == many
 
 
 def test_plain_values(compared: CalibrationTable, tables: Tables) -> None:

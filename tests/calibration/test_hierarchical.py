@@ -13,7 +13,6 @@ from lvdet.calibration.hierarchical import Evidence, Levels, fit_hierarchical, l
 from lvdet.calibration.labelled_scores import Samples
 from lvdet.calibration.maps import LogOdds
 from lvdet.tables.categories import Categories
-from thread_setting import on_threads
 
 GRID = np.linspace(0.001, 0.999, 200)
 
@@ -166,13 +165,6 @@ def test_no_class_at_all() -> None:
         Categories(np.zeros(0, dtype=np.int64), (), np.zeros(0, dtype="U1")),
     )
     assert fit_hierarchical(empty) == []
-
-
-def test_threads_do_not_matter() -> None:
-    rng = np.random.default_rng(4)
-    data = samples([drawn(rng, 100, (1, 1, rng.normal())) for _ in range(12)], "rccf" * 3)
-    one, four = on_threads(lambda: fit_hierarchical(data), 1, 4)
-    assert one == four
 
 
 @settings(max_examples=10)

@@ -201,15 +201,6 @@ def test_no_detections(tmp_path: Path) -> None:
     assert sampled(LVIS, [], tmp_path) == {3: [], 4: [], 9: []}
 
 
-def test_threads_change_nothing() -> None:
-    gt, dt = lvdet.simulate(images=40, classes=15, dets_per_image=40, seed=7)
-    one, many = on_threads(lambda: read_samples(gt, dt), 1, 5)
-    assert one.score.tobytes() == many.score.tobytes()
-    assert one.right.tobytes() == many.right.tobytes()
-    assert one.detection.tobytes() == many.detection.tobytes()
-    assert one.offsets.tolist() == many.offsets.tolist()
-
-
 # Samples themselves, by plain loops
 
 CLASSES = 5

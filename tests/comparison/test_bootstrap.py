@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +18,6 @@ from lvdet.limits.budgets import Budget, PerClass, PerImage, PerImageClass, appl
 from lvdet.matching.match_options import MatchOptions
 from oracles.cases import coco_case, lvis_case
 from tabled import TOLERANCE, read_case
-from thread_setting import on_threads
 
 IMAGES = 30
 SETS = 20
@@ -132,15 +130,3 @@ def test_sets_are_the_same_however_they_are_drawn_together() -> None:
             assert (weight_of(part, number) == weight_of(whole, first + number)).all()
     assert (weight_of(whole, 49).sum(), weight_of(whole, 50).sum()) == (IMAGES, 0)
     assert (draw(IMAGES, 0, 50, seed=5) != whole).any()
-
-
-def test_threads_do_not_matter() -> None:
-    gt, dt = made(2, "lvis")
-    pair, weights = load_pair(gt, dt, None), draw(IMAGES, 0, 100, seed=2)
-
-    def values() -> Sequence[np.ndarray]:
-        drawn = Resampler(pair, old=PerImage(20), fixed=PerClass(25)).values(weights)
-        return drawn.old, drawn.fixed, drawn.pool
-
-    for one, other in zip(*on_threads(values, 1, 3), strict=True):
-        np.testing.assert_array_equal(one, other)

@@ -181,14 +181,6 @@ def test_thread_count_changes_no_byte(seed: int, iou: str, coco: bool, folder: P
             assert mine.tobytes() == theirs.tobytes()
 
 
-def test_thread_count_changes_no_byte_of_a_large_diagnosis() -> None:
-    gt, dt = lvdet.simulate(images=400, classes=150, dets_per_image=None, seed=3)
-    found = on_threads(lambda: lvdet.diagnose(gt, dt, dets_per_class=200), 1, 2, 4)
-    assert len({numbers(one) for one in found}) == 1
-    assert len({one.rows.target.tobytes() for one in found}) == 1
-    assert min(found[0].counts[name]["all"] for name in ("classification", "both")) > 20
-
-
 @given(seed=seeds)
 def test_detections_of_unverified_classes_change_nothing(seed: int, folder: Path) -> None:
     """Within the budget, which counts them."""

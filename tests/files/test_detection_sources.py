@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import lvdet
-from files.record_files import ROWS, Json, assert_holds, assert_same, save
+from files.record_files import ROWS, Json, assert_holds, save
 from progress_calls import calling
 from thread_setting import threads
 
@@ -352,15 +352,6 @@ def test_progress_can_stop_the_reading(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         lvdet.read_detections(path, progress=calling(stop))
     assert threading.enumerate() == before
-
-
-@pytest.mark.parametrize("count", [1, 2, 5])
-def test_any_number_of_threads(count: int, tmp_path: Path) -> None:
-    records = many_records(30_000)
-    path = save(tmp_path / "r.json", records)
-    assert path.stat().st_size > 1 << 21  # more than one chunk
-    with threads(count):
-        assert_same(lvdet.read_detections(path), lvdet.read_detections(records))
 
 
 @pytest.mark.parametrize("pack", PACKED)

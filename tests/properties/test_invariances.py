@@ -47,18 +47,6 @@ def test_thread_count_changes_no_byte(seed: int, masks: bool, coco: bool, folder
         assert first == second
 
 
-def test_thread_count_changes_no_byte_of_a_large_evaluation(folder: Path) -> None:
-    gt, dt = lvdet.simulate(images=400, classes=150, dets_per_image=None, seed=3)
-    lvdet.write_detections(dt, folder / "large.json")
-    tables = on_threads(lambda: lvdet.read_detections(folder / "large.json"), 1, 2, 4)
-    for table in tables[1:]:
-        for name in ("image", "category", "score", "box", "image_ids", "category_ids"):
-            assert getattr(table, name).tobytes() == getattr(tables[0], name).tobytes()
-    limits = {"dets_per_image": 50, "dets_per_class": 200}
-    results = on_threads(lambda: numbers(lvdet.evaluate(gt, tables[0], **limits)), 1, 2, 4)
-    assert len(set(results)) == 1
-
-
 @given(seed=seeds, masks=st.booleans())
 def test_order_of_images_and_classes_in_the_file(seed: int, masks: bool, folder: Path) -> None:
     annotations, results = lvis_case(seed, masks)

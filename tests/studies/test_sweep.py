@@ -20,7 +20,6 @@ from oracles.cases import coco_case, lvis_case, without_boxes
 from oracles.lvis_reference import cut_per_class, cut_per_image, drop_unknown
 from oracles.pool_reference import evaluate_pool, evaluate_slow
 from tabled import assert_agree, read_case
-from thread_setting import on_threads
 
 Json = dict[str, Any]
 NAMES = ("AP", "APr", "APc", "APf")
@@ -171,11 +170,6 @@ def test_rows_agree_with_the_protocols(simulated: tuple) -> None:
         assert by_limits[300, None].metrics[name] == whole["old"][name]
         assert by_limits[None, 10_000].metrics[name] == whole["fixed"][name]
         assert by_limits[None, 10_000].pool[name] == whole["pool"][name]
-
-
-def test_threads_change_nothing(simulated: tuple) -> None:
-    one, three = on_threads(lambda: lvdet.sweep(*simulated, paper="all", rerank=20).to_dict(), 1, 3)
-    assert one == three
 
 
 def test_deltas(simulated: tuple) -> None:
