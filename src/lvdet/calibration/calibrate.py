@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from lvdet.calibration.calibration_table import Block, CalibrationTable
 from lvdet.calibration.fitting import HIERARCHICAL, Recipe
-from lvdet.calibration.folds import require_folds
+from lvdet.calibration.folds import FOLDS, require_folds
 from lvdet.calibration.labelled_scores import (
     IOU_THRESHOLD,
     load_best,
@@ -25,8 +25,6 @@ from lvdet.limits.budgets import PerClass
 
 #: The paper's methods, and the one for classes with few detections.
 SHOWN = (*PAPER, HIERARCHICAL)
-#: Parts into which images are divided where there is no training set.
-FOLDS = 5
 
 
 def calibrate(

@@ -11,6 +11,9 @@ from lvdet.calibration.maps import Floats
 from lvdet.errors import InputError
 from lvdet.files.progress import Update
 
+#: Parts of the images, where there is no training set to fit on.
+FOLDS = 5
+
 
 def require_folds(folds: object, images: int) -> None:
     """Refuses a number of parts that cannot be made of so many images."""

@@ -22,9 +22,9 @@ from lvdet.evaluation.summary import defined
 from lvdet.files.progress import Progress
 from lvdet.rendering.result import Result
 from lvdet.rendering.table_text import Cell, Layout, percent
+from lvdet.tables.categories import FREQUENCY_NAMES
 
 _HEAD = ("", "detections", "ECE", "MCE", "adaptive", "Brier", "log loss")
-_GROUPS = {"r": "rare", "c": "common", "f": "frequent"}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -71,7 +71,7 @@ class Measurement(Result):
     def layouts(self) -> list[Layout]:
         """The table: all, and each frequency."""
         lines = {"all": self.errors.overall} | {
-            _GROUPS[name]: errors for name, errors in self.errors.by_frequency.items()
+            FREQUENCY_NAMES[name]: errors for name, errors in self.errors.by_frequency.items()
         }
         return [
             Layout(

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lvdet.evaluation.average_precision import Curves
+from lvdet.tables.categories import FREQUENCIES
 from lvdet.tables.matches import Matches
 
 
@@ -40,10 +41,9 @@ AR = (
 
 def group_metrics(groups: Sequence[str]) -> tuple[Metric, ...]:
     """AP of each group: APr, APc, APf for LVIS's frequencies, AP_name for others."""
-    names = dict.fromkeys(("r", "c", "f", *groups))
+    names = dict.fromkeys((*FREQUENCIES, *groups))
     return tuple(
-        Metric(f"AP{name}" if name in ("r", "c", "f") else f"AP_{name}", group=name)
-        for name in names
+        Metric(f"AP{name}" if name in FREQUENCIES else f"AP_{name}", group=name) for name in names
     )
 
 

@@ -7,6 +7,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from lvdet.tables.categories import FREQUENCIES
+
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
@@ -91,4 +93,4 @@ def scatter(rng: np.random.Generator, counts: Ints, images: int) -> tuple[Ints, 
 
 def frequency_letters(image_count: Ints) -> list[str]:
     """LVIS's groups by training images: rare up to 10, common up to 100, frequent above."""
-    return [("r", "c", "f")[place] for place in np.digitize(image_count, [11, 101]).tolist()]
+    return [FREQUENCIES[place] for place in np.digitize(image_count, [11, 101]).tolist()]

@@ -9,6 +9,7 @@ import numpy as np
 from lvdet.calibration.calibration_table import Calibrated
 from lvdet.calibration.calibrator import Calibrator
 from lvdet.calibration.fitting import Recipe
+from lvdet.calibration.folds import FOLDS
 from lvdet.calibration.labelled_scores import IOU_THRESHOLD, Samples, require_chances
 from lvdet.calibration.maps import Floats
 from lvdet.calibration.reliability import ReliabilityCurve, reliability_curve
@@ -20,9 +21,6 @@ from lvdet.files.progress import Update
 from lvdet.limits.budgets import PerClass
 from lvdet.tables.matches import Matches
 from lvdet.tables.results import Ranking
-
-#: Parts of the images where there is no other data to fit on.
-FOLDS = 5
 
 
 class UncalibratedError(InputError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,10 @@ from lvdet.tables.description import counted, describe_html, describe_line
 
 #: LVIS's three frequency groups: classes in at most 10, at most 100 and more training images.
 FREQUENCIES = ("r", "c", "f")
+#: How they are spelled out.
+FREQUENCY_NAMES = MappingProxyType(
+    dict(zip(FREQUENCIES, ("rare", "common", "frequent"), strict=True))
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

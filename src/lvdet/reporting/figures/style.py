@@ -7,11 +7,13 @@ from typing import Any
 
 import plotly.graph_objects as go
 
+from lvdet.tables.categories import FREQUENCY_NAMES
+
 #: Detectors, in order. All can be told from a white and from a dark ground.
 MODEL_COLOURS = ("#3b7dd8", "#d1701f", "#1a98a6", "#9b5de5", "#c2478f", "#7a8290")
 GROUP_COLOURS = {"all": "#7a8290", "r": "#d64545", "c": "#b3830f", "f": "#2e9e5b"}
 GROUP_DASHES = {"all": "solid", "r": "dot", "c": "dash", "f": "longdash"}
-GROUP_NAMES = {"all": "all", "r": "rare", "c": "common", "f": "frequent"}
+GROUP_NAMES = {"all": "all", **FREQUENCY_NAMES}
 _LONGEST = 40
 
 
