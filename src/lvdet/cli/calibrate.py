@@ -7,7 +7,6 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from lvdet.cli.json_file import write_json
 from lvdet.cli.options import (
     Annotations,
     DetectionsOutput,
@@ -19,6 +18,7 @@ from lvdet.cli.options import (
 )
 from lvdet.cli.targets import require_target
 from lvdet.cli.terminal import finish, progress_bar, require_outputs, warn
+from lvdet.files.writing import write_json
 
 EXAMPLES = """\b
 Examples:

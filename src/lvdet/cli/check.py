@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from lvdet.cli.json_file import write_json
 from lvdet.cli.options import Annotations
 from lvdet.cli.targets import require_target
 from lvdet.cli.terminal import progress_bar
+from lvdet.files.writing import write_json
 
 EXAMPLES = """\b
 Examples:

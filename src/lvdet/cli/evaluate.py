@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypedDict
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lvdet.cli.json_file import write_json
 from lvdet.cli.options import Annotations, ExactLvis, Iou, Outputs, Results, Threads
 from lvdet.cli.targets import require_target
 from lvdet.cli.terminal import (
@@ -19,10 +18,10 @@ from lvdet.cli.terminal import (
     warn,
 )
 from lvdet.errors import InputError
+from lvdet.files.writing import write_json
 
 if TYPE_CHECKING:
     from lvdet.diagnosis.diagnosis_result import Diagnosis
-    from lvdet.files.progress import Progress
 
 EXAMPLES = """\b
 Examples:
@@ -32,18 +31,6 @@ Examples:
   lvdet evaluate gt.json results.json --groups base_novel.json
   lvdet evaluate gt.json results.json --errors
 """
-
-
-class Options(TypedDict):
-    """What `evaluate` and `evaluate_and_diagnose` both take."""
-
-    iou: str | None
-    protocols: list[str]
-    dets_per_image: int | None
-    dets_per_class: int | None
-    classes: str | None
-    groups: dict[str, list[int | str]] | None
-    progress: Progress
 
 
 def run(
@@ -101,26 +88,30 @@ def run(
     require_outputs(output)
     require_target(class_table, (".csv",))
 
+    from lvdet.evaluation.pair import load_pair
+    from lvdet.evaluation.protocols import Plan, evaluate_pair
+    from lvdet.matching.match_options import MatchOptions
+
     if errors and exact_lvis:
         raise InputError("--errors cannot be combined with --exact-lvis")
-    options: Options = {
-        "iou": iou,
-        "protocols": [name.strip() for name in protocols.split(",") if name.strip()],
-        "dets_per_image": dets_per_image,
-        "dets_per_class": dets_per_class,
-        "classes": classes,
-        "groups": None if groups is None else read_groups(groups),
-        "progress": progress_bar,
-    }
+    plan = Plan(
+        [name.strip() for name in protocols.split(",") if name.strip()],
+        dets_per_image,
+        dets_per_class,
+        classes,
+        None if groups is None else read_groups(groups),
+    )
     diagnosis: Diagnosis | None = None
     if errors:
         from lvdet.diagnosis.diagnose import evaluate_and_diagnose
 
-        result, diagnosis = evaluate_and_diagnose(ground_truth, detections, **options)
+        result, diagnosis = evaluate_and_diagnose(
+            ground_truth, detections, plan, iou=iou, progress=progress_bar
+        )
     else:
-        from lvdet.evaluation.protocols import evaluate
-
-        result = evaluate(ground_truth, detections, exact_lvis=exact_lvis, **options)
+        options = MatchOptions(iou, exact_lvis=exact_lvis)
+        read = load_pair(ground_truth, detections, plan.needs, options, progress=progress_bar)
+        result = evaluate_pair(read, plan)
     warnings = result.warnings
     if diagnosis is not None and "fixed" not in result:  # else these are among them
         warnings = list(dict.fromkeys([*warnings, *diagnosis.warnings]))

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lvdet.cli.json_file import write_json
 from lvdet.cli.options import ExactLvis, Iou, Outputs, Threads
 from lvdet.cli.terminal import finish, note, progress_bar, require_outputs
 from lvdet.errors import InputError
+from lvdet.files.writing import write_json
 
 if TYPE_CHECKING:
     from lvdet.studies.sweep_result import Sweep

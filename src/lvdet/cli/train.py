@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lvdet.cli.json_file import write_json
 from lvdet.cli.targets import require_target
 from lvdet.cli.terminal import progress_bar
 from lvdet.errors import InputError
+from lvdet.files.writing import write_json
 
 if TYPE_CHECKING:
     from lvdet.files.progress import Progress

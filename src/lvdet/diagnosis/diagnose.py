@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,13 +16,7 @@ from lvdet.evaluation.class_subsets import select
 from lvdet.evaluation.evaluation_result import Evaluation
 from lvdet.evaluation.input_warnings import named_cut_warnings, reading_warnings
 from lvdet.evaluation.pair import Annotations, Pair, ResultSource, load_pair
-from lvdet.evaluation.protocols import (
-    FIXED_PER_CLASS,
-    PROTOCOLS,
-    choose_protocols,
-    evaluate,
-    evaluation_needs,
-)
+from lvdet.evaluation.protocols import FIXED_PER_CLASS, Plan, evaluate_pair
 from lvdet.evaluation.truncation import Cuts
 from lvdet.files.progress import Progress
 from lvdet.limits.budgets import PerClass, describe
@@ -78,41 +72,20 @@ def diagnose(
 def evaluate_and_diagnose(
     gt: Annotations,
     detections: ResultSource,
+    plan: Plan,
     *,
     iou: str | None = None,
-    protocols: Sequence[str] = PROTOCOLS,
-    dets_per_image: int | None = None,
-    dets_per_class: int | None = None,
-    classes: str | Iterable[int | str] | None = None,
-    groups: Mapping[str, Iterable[int | str]] | None = None,
     progress: Progress | None = None,
 ) -> tuple[Evaluation, Diagnosis]:
-    """What `evaluate` and `diagnose` say of files that are read once."""
-    fixed = FIXED_PER_CLASS if dets_per_class is None else dets_per_class
+    """What `evaluate` and `diagnose` say about files that are read once."""
+    fixed = FIXED_PER_CLASS if plan.dets_per_class is None else plan.dets_per_class
 
     def needs(gt: GroundTruth) -> list[Need]:
-        chosen = choose_protocols(
-            protocols,
-            federated=gt.federated,
-            dets_per_image=dets_per_image,
-            dets_per_class=dets_per_class,
-        )
-        selected = select(gt, classes, resolve_groups(gt.categories, groups))
-        return [*evaluation_needs(gt, chosen, selected), Need(PerClass(fixed), selected)]
+        return [*plan.needs(gt), Need(PerClass(fixed), plan.selected(gt))]
 
     pair = load_pair(gt, detections, needs, MatchOptions(iou), progress=progress)
-    evaluation = evaluate(
-        pair.gt,
-        pair.results,
-        iou=pair.iou,
-        protocols=protocols,
-        dets_per_image=dets_per_image,
-        dets_per_class=dets_per_class,
-        classes=classes,
-        groups=groups,
-    )
-    diagnosis = diagnose_pair(pair, dets_per_class=fixed, classes=classes, groups=groups)
-    return evaluation, diagnosis
+    diagnosis = diagnose_pair(pair, dets_per_class=fixed, classes=plan.classes, groups=plan.groups)
+    return evaluate_pair(pair, plan), diagnosis
 
 
 def diagnose_pair(

@@ -69,14 +69,37 @@ def choose_protocols(
     return [known[name] for name in dict.fromkeys(names)]
 
 
-def evaluation_needs(
-    gt: GroundTruth, chosen: Sequence[Protocol], selected: NDArray[np.int64]
-) -> list[Need]:
-    """What `evaluate` needs of a results file for these protocols over these classes (rows)."""
-    needed: list[Budget] = [item.budgets[0] for item in chosen]
-    if not gt.federated and any(item.name == "old" for item in chosen):
-        needed.append(PerImageClass(max(COCO_RECALLS)))
-    return [Need(budget, selected) for budget in needed]
+@dataclass(frozen=True)
+class Plan:
+    """What `evaluate` is asked for; the fields are its arguments."""
+
+    protocols: Sequence[str] = PROTOCOLS
+    dets_per_image: int | None = None
+    dets_per_class: int | None = None
+    classes: str | Iterable[int | str] | None = None
+    groups: Mapping[str, Iterable[int | str]] | None = None
+
+    def chosen(self, gt: GroundTruth) -> list[Protocol]:
+        """The protocols with their budgets."""
+        return choose_protocols(
+            self.protocols,
+            federated=gt.federated,
+            dets_per_image=self.dets_per_image,
+            dets_per_class=self.dets_per_class,
+        )
+
+    def selected(self, gt: GroundTruth) -> NDArray[np.int64]:
+        """Rows of the classes evaluated."""
+        return select(gt, self.classes, resolve_groups(gt.categories, self.groups))
+
+    def needs(self, gt: GroundTruth) -> list[Need]:
+        """What of a results file can matter."""
+        chosen = self.chosen(gt)
+        needed: list[Budget] = [item.budgets[0] for item in chosen]
+        if not gt.federated and any(item.name == "old" for item in chosen):
+            needed.append(PerImageClass(max(COCO_RECALLS)))
+        selected = self.selected(gt)
+        return [Need(budget, selected) for budget in needed]
 
 
 def evaluate(
@@ -108,25 +131,17 @@ def evaluate(
     watch: called with what is being read; what it gives is entered while that lasts, and may be
         a function to be told of the progress.
     """
-
-    def choose(gt: GroundTruth) -> list[Protocol]:
-        return choose_protocols(
-            protocols,
-            federated=gt.federated,
-            dets_per_image=dets_per_image,
-            dets_per_class=dets_per_class,
-        )
-
-    def needs(gt: GroundTruth) -> list[Need]:
-        selected = select(gt, classes, resolve_groups(gt.categories, groups))
-        return evaluation_needs(gt, choose(gt), selected)
-
+    plan = Plan(protocols, dets_per_image, dets_per_class, classes, groups)
     options = MatchOptions(iou, thresholds, exact_lvis)
-    pair = load_pair(gt, detections, needs, options, progress=progress)
+    return evaluate_pair(load_pair(gt, detections, plan.needs, options, progress=progress), plan)
+
+
+def evaluate_pair(pair: Pair, plan: Plan) -> Evaluation:
+    """The same for a pair that was read for what the plan needs."""
     truth = pair.gt
-    chosen = choose(truth)
-    every_group = resolve_groups(truth.categories, groups)
-    selected = select(truth, classes, every_group)
+    chosen = plan.chosen(truth)
+    every_group = resolve_groups(truth.categories, plan.groups)
+    selected = plan.selected(truth)
     named = {name: np.intersect1d(rows, selected) for name, rows in every_group.items()}
     warnings = input_warnings(pair, {p.name: p.budgets for p in chosen}, selected)
     matches = pair.matched()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from lvdet.errors import OutputError
 
@@ -43,6 +44,11 @@ def write_text(text: str, path: str | os.PathLike[str]) -> None:
     """Writes text, whole or not at all."""
     with write_whole(path) as file:
         file.write(text.encode(errors="replace"))
+
+
+def write_json(content: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
+    """Writes JSON that people can read too, whole or not at all."""
+    write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", path)
 
 
 def make_folder(folder: Path) -> None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 from lvdet.errors import InputError
-from lvdet.files.writing import write_text
+from lvdet.files.writing import write_json, write_text
 from lvdet.rendering.table_text import Layout, html, latex, markdown, plain, text
 
 
@@ -58,7 +57,7 @@ class Result(ABC):
         """Writes the result, whole or not at all, in the format that the ending names."""
         ending = require_result_ending(path, self.ENDINGS)
         if ending == ".json":
-            write_text(json_text(self.to_dict()), path)
+            write_json(self.to_dict(), path)
         else:
             written = {".md": self.to_markdown, ".tex": self.to_latex, ".csv": self.to_csv}
             write_text(written[ending](), path)
@@ -85,8 +84,3 @@ def require_result_ending(path: str | os.PathLike[str], endings: Sequence[str]) 
             f"{os.fspath(path)}: unknown ending {ending!r}, expected one of {', '.join(endings)}"
         )
     return ending
-
-
-def json_text(content: Mapping[str, Any]) -> str:
-    """JSON as it is written to files."""
-    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
