@@ -216,3 +216,40 @@ def test_all_shards_are_looked_at(tmp_path: Path) -> None:
 def test_ten_thousand_problems_and_more(tmp_path: Path) -> None:
     records = [FOUND[0] | {"score": None}] * 12_000
     assert len(check(tmp_path, lvis(), records)) >= 10_000
+
+
+def test_an_empty_segmentation_is_no_mask(tmp_path: Path) -> None:
+    """As files of boxes write it."""
+    content = lvis()
+    for annotation in content["annotations"]:
+        annotation["segmentation"] = []
+    path = save(tmp_path / "gt.json", content)
+    assert lvdet.check(path) == []
+    assert lvdet.read_ground_truth(path).masks is None
+
+
+def test_boxes_need_no_image_size_in_coco_files(tmp_path: Path) -> None:
+    content = {
+        "images": [{"id": 1}],
+        "categories": [{"id": 1, "name": "a"}],
+        "annotations": [
+            {"id": 1, "image_id": 1, "category_id": 1, "bbox": [0, 0, 5, 5], "area": 25}
+        ],
+    }
+    path = save(tmp_path / "gt.json", content)
+    gt = lvdet.read_ground_truth(path, masks=False)
+    dt = lvdet.read_detections(
+        [{"image_id": 1, "category_id": 1, "bbox": [0, 0, 5, 5], "score": 0.5}]
+    )
+    assert lvdet.evaluate(gt, dt)["old"].AP50 > 0.99
+    assert lvdet.check(path) == []
+    content["annotations"][0]["segmentation"] = [[0, 0, 5, 0, 5, 5]]
+    save(path, content)
+    assert any("there is no height" in str(problem) for problem in lvdet.check(path))
+
+
+def test_an_empty_segmentation_is_no_mask_in_records_either() -> None:
+    record = {"image_id": 1, "category_id": 1, "score": 0.5, "segmentation": []}
+    assert lvdet.read_detections([record | {"bbox": [0, 0, 1, 1]}]).masks is None
+    with pytest.raises(lvdet.InputError, match="neither bbox nor segmentation"):
+        lvdet.read_detections([record])

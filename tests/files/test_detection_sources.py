@@ -326,20 +326,18 @@ def test_parquet_without_rows(tmp_path: Path) -> None:
 PACKED = [bytes, gzip.compress]
 
 
-def test_progress_ends_with_all(tmp_path: Path) -> None:
-    for name in ("r.json", "r.parquet"):
-        if name == "r.json":
-            path = save(tmp_path / name, many_records(200))
-        else:
-            path = tmp_path / name
-            pq.write_table(pa.table(own_schema(many_records(200))), path, row_group_size=50)
-        seen: list[tuple[int, ...]] = []
-        dt = lvdet.read_detections(
-            path, progress=calling(lambda *news, seen=seen: seen.append(news))
-        )
-        assert_holds(dt, many_records(200))
-        assert seen
-        assert seen[-1][0] == seen[-1][1] > 0
+def test_progress_never_falls_and_ends_with_all(tmp_path: Path) -> None:
+    records = many_records(200)
+    files = [save(tmp_path / "r.json", records), tmp_path / "r.parquet"]
+    pq.write_table(pa.table(own_schema(records)), files[1], row_group_size=50)
+    for source in (files[:1], files[1:], files):
+        seen: list[tuple[int, int]] = []
+        watch = calling(lambda *news, seen=seen: seen.append(news))
+        assert_holds(lvdet.read_detections(source, progress=watch), records * len(source))
+        # Bytes; of one Parquet file alone, rows.
+        size = 200 if source == files[1:] else sum(path.stat().st_size for path in source)
+        assert {total for _, total in seen} == {size}
+        assert seen[-1][0] == seen[-1][1]
         assert [done for done, _ in seen] == sorted(done for done, _ in seen)
 
 

@@ -22,7 +22,6 @@ from lvdet.files import collect, detections_json, parquet
 from lvdet.files import detection_files as detections
 from oracles.cases import coco_case, lvis_case
 from oracles.lvis_reference import cut_per_class, drop_unknown
-from progress_calls import calling
 from tabled import read_case
 from thread_setting import threads
 
@@ -407,20 +406,6 @@ def test_masks_that_come_late(tmp_path: Path) -> None:
     late = lvdet.evaluate(tmp_path / "gt.json", tmp_path / "late.json")
     assert late.iou == "segm"
     assert_same(late, lvdet.evaluate(gt, dt), "late")
-
-
-def test_progress_over_files_never_falls_and_ends_at_all(tmp_path: Path) -> None:
-    _, dt = lvdet.simulate(images=40, classes=20, seed=2)
-    lvdet.write_detections(dt[: len(dt) // 2], tmp_path / "a.json")
-    lvdet.write_detections(dt[len(dt) // 2 :], tmp_path / "b.parquet")
-    told: list[tuple[int, int]] = []
-    lvdet.read_detections(
-        tmp_path, progress=calling(lambda done, total: told.append((done, total)))
-    )
-    total = sum(path.stat().st_size for path in tmp_path.iterdir())
-    assert {of for _, of in told} == {total}
-    assert [done for done, _ in told] == sorted(done for done, _ in told)
-    assert told[-1][0] == total
 
 
 #: Reads and evaluates a file under a limit of memory, as a batch system would set it.
