@@ -39,7 +39,7 @@ SLOPE_TOLERANCE = 1e-6
 NETCAL_TOLERANCE = 0.02
 
 BATCH = 25
-BATCHES = range(3)
+BATCHES = range(2)
 #: netcal's BBQ takes a second for a large class.
 BBQ_BATCHES = range(1)
 #: `make test-long` goes on from there.
@@ -192,8 +192,8 @@ def check_line(method: str, seed: int) -> str:
 @pytest.mark.parametrize("method", FITS)
 def test_lines_are_the_optimum_of_scikit_learn_and_betacal(method: str) -> None:
     outcomes = [check_line(method, seed) for batch in BATCHES for seed in seeds(batch)]
-    assert outcomes.count("compared") >= 15
-    assert outcomes.count("held at 0") >= 3
+    assert outcomes.count("compared") >= 10
+    assert outcomes.count("held at 0") >= 2
     assert outcomes.count("reference not at its optimum") <= 3
 
 

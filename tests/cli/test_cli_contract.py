@@ -44,17 +44,17 @@ def test_no_arguments_are_a_question() -> None:
 
 
 def test_a_group_of_commands_lists_them() -> None:
-    done = lvdet_command("calibrate", "--help").good()
+    done = lvdet_call("calibrate", "--help").good()
     for command in CALIBRATE:
         assert f"  {command} " in done.out
         assert f"  lvdet calibrate {command} " in done.out.split("Examples:")[1]
     assert done.err == ""
-    assert lvdet_command("calibrate").good() == done
+    assert lvdet_call("calibrate").good() == done
 
 
 @pytest.mark.parametrize("verb", [*VERBS, *(f"calibrate {command}" for command in CALIBRATE)])
 def test_help_of_a_verb_has_examples(verb: str) -> None:
-    done = lvdet_command(*verb.split(), "--help").good()
+    done = lvdet_call(*verb.split(), "--help").good()
     examples = done.out.split("Examples:")[1].splitlines()
     shown = [line.strip() for line in examples if line.strip()]
     assert shown
@@ -122,7 +122,7 @@ def test_command_lines_that_make_no_sense(
 ) -> None:
     pair(tmp_path)
     monkeypatch.chdir(tmp_path)
-    run = lvdet_command if arguments[-1] in ("frobnicate", "--frobnicate") else lvdet_call
+    run = lvdet_command if arguments[0] == "--frobnicate" else lvdet_call
     run(*arguments).refused(says, "--help")
 
 
@@ -190,7 +190,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
     command = f'ulimit -f 0; exec "{COMMAND}" evaluate "{gt}" "{dt}" --output "{out}/scores.json"'
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert done.returncode == 1, done
-    assert done.stderr.startswith(f"lvdet: error: {out}/scores.json: cannot be written: ")
+    assert done.stderr.startswith(f"lvdet: error: {out}/scores.json: cannot write: ")
     assert done.stderr.count("\n") == 1
     assert [path.name for path in out.iterdir()] == ["scores.json"]
     assert (out / "scores.json").read_text() == "as it was"
@@ -203,7 +203,7 @@ def test_a_target_that_cannot_be(option: str, ending: str, name: str, tmp_path: 
     target = f"{name}{ending}"
     (tmp_path / f"folder{ending}").mkdir()
     done = lvdet_call("evaluate", gt, dt, option, tmp_path / target)
-    done.refused(f"{tmp_path / target}: cannot be written", code=1)
+    done.refused(f"{tmp_path / target}: cannot write", code=1)
     names = {path.name for path in tmp_path.iterdir()}
     assert names == {"gt.json", "dt.json", f"folder{ending}"}
 

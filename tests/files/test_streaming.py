@@ -75,7 +75,7 @@ def assert_same(streamed: lvdet.Evaluation, whole: lvdet.Evaluation, what: str) 
 @pytest.mark.usefixtures("tight")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("case", ["lvis boxes", "lvis masks", "coco boxes", "coco masks"])
-@pytest.mark.parametrize("seeds", first(1, [range(4), range(4, 24)]), ids=str)
+@pytest.mark.parametrize("seeds", first(1, [range(3), range(3, 24)]), ids=str)
 def test_an_evaluation_of_files_is_that_of_tables(
     seeds: range, case: str, kind: str, tmp_path: Path
 ) -> None:
@@ -237,7 +237,7 @@ def test_no_room_for_masks(tmp_path: Path) -> None:
     _, dt = lvdet.simulate(images=60, classes=10, dets_per_image=100, masks=True)
     lvdet.write_detections(dt, tmp_path / "dt.json")
     done = python_program(NO_ROOM, tmp_path / "dt.json").good()
-    assert f"{tmp_path / 'dt.json'}: masks cannot be kept in " in done.out
+    assert f"{tmp_path / 'dt.json'}: cannot store masks in " in done.out
 
 
 @pytest.mark.parametrize("score", [0.5, 0.1, 1e-300, -3.7])
@@ -367,7 +367,7 @@ def test_what_is_wrong_is_found_in_rows_that_are_dropped(kind: str, tmp_path: Pa
         return str(error.value)
 
     assert "row 90" in said(rows[0] | {"bbox": [1, 2, -3, 4]})
-    assert "expected a width and height of 0 or more" in said(rows[0] | {"bbox": [1, 2, -3, 4]})
+    assert "expected a non-negative width and height" in said(rows[0] | {"bbox": [1, 2, -3, 4]})
     text = said(rows[0] | {"image_id": 10**9})
     assert "row 90: image_id 1000000000 is not in" in text
     assert "(1 detection)" in text
