@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from lvdet.cli.options import Annotations, ExactLvis, Iou, Outputs, Threads
+from lvdet.cli.options import Annotations, ExactLvis, Iou, RowOutputs, Threads
 from lvdet.cli.terminal import finish, progress_bar, require_outputs
 from lvdet.errors import InputError
 
@@ -41,7 +41,7 @@ def run(
     classes_shown: Annotated[
         int, typer.Option(metavar="N", help="List the N classes that differ most clearly.")
     ] = 10,
-    output: Outputs = None,
+    output: RowOutputs = None,
     exact_lvis: ExactLvis = False,
     threads: Threads = None,
 ) -> None:

@@ -31,22 +31,25 @@ ExactLvis: TypeAlias = Annotated[
         help="Reproduce the quirks of lvis (pycocotools for COCO files) to the bit.",
     ),
 ]
-#: The product of verbs whose product is a result.
-Outputs: TypeAlias = Annotated[
-    list[Path] | None,
-    typer.Option(
+
+
+def _result(extensions: str) -> Any:
+    return typer.Option(
         "--output",
         "-o",
         metavar="FILE",
-        help="Write the result; the ending picks the format: .json, .md or .tex, and .csv for "
-        "sweep and compare. Repeatable.",
-    ),
-]
+        help=f"Write the result; the extension selects the format: {extensions}. Repeatable.",
+    )
+
+
+#: The product of verbs whose product is a result, without and with rows for CSV.
+Outputs: TypeAlias = Annotated[list[Path] | None, _result(".json, .md or .tex")]
+RowOutputs: TypeAlias = Annotated[list[Path] | None, _result(".json, .csv, .md or .tex")]
 _DETECTIONS = typer.Option(
     "--output",
     "-o",
     metavar="OUT",
-    help="Detections to write: .json, .jsonl, .ndjson or .parquet. May be the input.",
+    help="Detections to write: .json, .jsonl, .ndjson or .parquet.",
 )
 #: The product of verbs that write detections.
 DetectionsOutput: TypeAlias = Annotated[Path, _DETECTIONS]

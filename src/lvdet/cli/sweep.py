@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lvdet.cli.options import ExactLvis, Iou, Outputs, Threads
+from lvdet.cli.options import ExactLvis, Iou, RowOutputs, Threads
 from lvdet.cli.terminal import finish, note, progress_bar, require_outputs
 from lvdet.errors import InputError
 from lvdet.files.writing import write_json
@@ -74,7 +74,7 @@ def run(
     ] = None,
     iou: Iou = None,
     exact_lvis: ExactLvis = False,
-    output: Outputs = None,
+    output: RowOutputs = None,
     threads: Threads = None,
 ) -> None:
     """Compute AP under many budgets.
@@ -89,7 +89,9 @@ def run(
     with_files = not with_toy or bool(rest) or any(item is not None for item in limits)
     if with_files and (ground_truth is None or detections is None):
         missing = "GT" if ground_truth is None else "DT"
-        raise InputError(f"Missing argument '{missing}' (see --help); only --paper toy needs none")
+        raise InputError(
+            f"Missing argument '{missing}' (see --help); only --paper toy needs no files"
+        )
     images = None if dets_per_image is None else _limits(dets_per_image, "--dets-per-image")
     groups = None if dets_per_class is None else _limits(dets_per_class, "--dets-per-class")
 
@@ -138,7 +140,7 @@ def write_with_example(path: Path, result: Sweep | None, example: Toy) -> None:
         content = {} if result is None else result.to_dict()
         write_json(content | {"toy": example.to_dict()}, path)
     elif ending == ".csv" and result is None:
-        raise InputError(f"{path}: the toy example is written as .json, .md or .tex")
+        raise InputError(f"{path}: the toy example can only be written as .json, .md or .tex")
     elif ending == ".csv" and result is not None:
         result.save(path)
     else:
@@ -150,7 +152,7 @@ def write_with_example(path: Path, result: Sweep | None, example: Toy) -> None:
 def _parts(text: str, option: str) -> list[str]:
     parts = [part.strip() for part in text.split(",") if part.strip()]
     if not parts:
-        raise InputError(f"{option} {text!r} names nothing")
+        raise InputError(f"{option} is {text!r}, expected at least one value")
     return parts
 
 
@@ -164,7 +166,7 @@ def _limits(text: str, option: str) -> list[int | None]:
         try:
             limits.append(None if part.lower() in ("inf", "∞") else int(part.replace("_", "")))
         except ValueError:
-            raise InputError(f"{option} has {part!r}, expected whole numbers or inf") from None
+            raise InputError(f"{option} has {part!r}, expected integers or inf") from None
     return limits
 
 

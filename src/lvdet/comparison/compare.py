@@ -1,4 +1,4 @@
-"""Detectors beside a baseline, on the same drawn sets of images."""
+"""Detectors against a baseline, on the same bootstrap samples of images."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from lvdet.threads import thread_count
 
 RESAMPLES = 1_000
 CONFIDENCE = 0.95
-#: Fewer drawn sets say nothing of their spread.
+#: Fewer bootstrap samples say nothing of their spread.
 _FEWEST_RESAMPLES = 100
 #: A class with objects in fewer images is not tested for itself: its standard error is too small.
 FEWEST_IMAGES = 10
@@ -62,18 +62,19 @@ def compare(
     detections: tables, or paths of results files, two or more; the first is the baseline.
     names: what to call them; by default the ends of their paths.
     iou, dets_per_image, dets_per_class, exact_lvis: as for `evaluate`.
-    resamples: how many sets are drawn.
-    confidence: how often intervals are to cover the difference.
+    resamples: number of bootstrap samples.
+    confidence: confidence level of the intervals.
     seed: random seed.
-    classes_shown: how many classes the tables list, those that differ most surely.
+    classes_shown: how many classes the tables list, those that differ most clearly.
     """
     if isinstance(detections, str) or not isinstance(detections, Sequence):
-        raise InputError("detectors to compare are a list of tables or paths, the baseline first")
-    _require_settings(len(detections), resamples, confidence, seed)
+        raise InputError("detections must be a list of tables or paths, baseline first")
+    _require_several(len(detections))
+    require_settings(resamples, confidence, seed)
     if sum(isinstance(source, str) and source == "-" for source in detections) > 1:
         raise InputError("standard input (-) can be read only once")
 
-    # A drawn set may lack the images of the best detections: any other may count then.
+    # A bootstrap sample may lack the images of the best detections: any other may count then.
     pairs: list[Pair] = []
     for source in detections:
         pair = load_pair(
@@ -112,7 +113,8 @@ def compare_pairs(
     progress: Progress | None = None,
 ) -> Comparison:
     """The same for pairs of one ground truth and results of which nothing was left out."""
-    _require_settings(len(pairs), resamples, confidence, seed)
+    _require_several(len(pairs))
+    require_settings(resamples, confidence, seed)
     _require_alike(pairs)
     sources = [pair.results.source for pair in pairs]
     called = short_names(sources) if names is None else given_names(names, len(pairs))
@@ -260,7 +262,7 @@ class _Drawing:
     def _values(
         self, weights: NDArray[np.uint8]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """[detectors, R, 3, 4] metrics and [detectors, R, 2, C] classes of drawn sets."""
+        """[detectors, R, 3, 4] metrics and [detectors, R, 2, C] classes of bootstrap samples."""
         drawn = [resampler.values(weights) for resampler in self._resamplers]
         metrics = np.stack([one.metrics(self._gt.categories) for one in drawn])
         return metrics, np.stack([np.stack([one.old, one.fixed], axis=1) for one in drawn])
@@ -271,37 +273,41 @@ def _old_beyond_fixed(differences: NDArray[np.float64]) -> NDArray[np.float64]:
     return differences[..., 0, 0] - differences[..., 1, 0]
 
 
-def _require_settings(detectors: int, resamples: int, confidence: float, seed: int) -> None:
+def _require_several(detectors: int) -> None:
     if detectors < 2:
-        raise InputError(f"{detectors} results to compare, expected two or more")
+        raise InputError(f"{detectors} results to compare, expected at least 2")
+
+
+def require_settings(resamples: int, confidence: float, seed: int) -> None:
+    """Refuses settings that no bootstrap can be made with."""
     if isinstance(resamples, bool) or not isinstance(resamples, int):
-        raise InputError(f"resamples is {resamples!r}, expected a whole number")
+        raise InputError(f"resamples is {resamples!r}, expected an integer")
     if resamples < _FEWEST_RESAMPLES:
-        raise InputError(f"{resamples} resamples, expected {_FEWEST_RESAMPLES} or more")
+        raise InputError(f"resamples is {resamples}, expected at least {_FEWEST_RESAMPLES}")
     if not 0 < confidence < 1:
-        raise InputError(f"a confidence of {confidence}, expected a number between 0 and 1")
+        raise InputError(f"confidence is {confidence}, expected a number between 0 and 1")
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise InputError(f"a seed of {seed!r}, expected a whole number of 0 or more")
+        raise InputError(f"seed is {seed!r}, expected a non-negative integer")
 
 
 def _require_alike(pairs: Sequence[Pair]) -> None:
     """Refuses pairs of other annotations, of another overlap, or with less than all results."""
     first = pairs[0]
     if len(first.gt.images) < 2:
-        raise InputError(f"{first.gt.source} has fewer than two images: no other set can be drawn")
+        raise InputError(f"{first.gt.source} has fewer than two images, so it cannot be resampled")
     for pair in pairs:
         source = pair.results.source
         if pair.gt is not first.gt:
-            raise InputError(f"{source} and {first.results.source} have other annotations")
+            raise InputError(f"{source} and {first.results.source} use different annotations")
         if pair.iou != first.iou:
             raise InputError(
-                f"{source} is compared by {pair.iou}, {first.results.source} by {first.iou}"
+                f"{source} is compared by {pair.iou}, but {first.results.source} by {first.iou}"
             )
         ranking = pair.results.ranking
         kept = np.bincount(ranking.category, minlength=len(ranking.category_ids))
         known = category_rows(pair.gt, ranking) >= 0
         if (kept < pair.results.per_class)[known].any():
-            raise InputError(f"{source} was read without rows that a drawn set can need")
+            raise InputError(f"{source} was read without rows that a bootstrap sample may need")
 
 
 def _require_same_kind(pairs: Sequence[Pair]) -> None:
@@ -311,8 +317,8 @@ def _require_same_kind(pairs: Sequence[Pair]) -> None:
     if masked and len(masked) < len(full):
         lacking = next(results for results in full if results.detections.masks is None)
         raise InputError(
-            f"{masked[0].source} has masks, {lacking.source} has none: say that boxes are to be "
-            "compared (--iou bbox)"
+            f"{masked[0].source} has masks but {lacking.source} has none: pass --iou bbox to "
+            "compare boxes"
         )
 
 
@@ -334,7 +340,7 @@ def _thin_warnings(thin: Mapping[str, str]) -> list[str]:
         return []
     return [
         f"{', '.join(thin.values())} have objects in fewer than {FEWEST_IMAGES} images: the "
-        f"intervals of {', '.join(thin)} may be too narrow."
+        f"confidence intervals of {', '.join(thin)} may be too narrow."
     ]
 
 

@@ -16,7 +16,7 @@ from lvdet.calibration.labelled_scores import (
     require_right,
     require_same_classes,
 )
-from lvdet.comparison.compare import compare_pairs
+from lvdet.comparison.compare import CONFIDENCE, compare_pairs, require_settings
 from lvdet.comparison.comparison_result import Comparison
 from lvdet.comparison.detector_names import given_names, short_names
 from lvdet.errors import InputError
@@ -43,7 +43,7 @@ MOST = 6
 class Report(Result):
     """What is known of one detector or several, on the same images.
 
-    studies:    one a detector
+    studies:    one per detector
     comparison: what differences from the first hold; None where there is one detector
     images_asked_for: whether the images shown were named
     """
@@ -140,19 +140,20 @@ def report(
     """A report on detectors: tables, or paths of files, as for `evaluate`.
 
     names: what to call the detectors; by default by their files
-    calibrators: fitted ones, one a detector, for scores after calibration; else `method` is
+    calibrators: fitted ones, one per detector, for scores after calibration; else `method` is
         fitted to `train` (annotations and results on the training images, one pair per
         detector), or by cross-validation over these images
     images: a folder of images, to show detections on some of them; image_ids: on which ones
     resamples, seed: of the bootstrap, where there are several detectors
     """
     if not 1 <= len(detections) <= MOST:
-        raise InputError(f"{len(detections)} results to report on, expected 1 to {MOST}")
+        raise InputError(f"{len(detections)} results files to report on, expected 1 to {MOST}")
     _require_one_each(calibrators, train, len(detections))
     if image_ids and images is None:
-        raise InputError("images are asked for by id, but there is no folder of them")
+        raise InputError("image ids were given without a folder of images")
     folder = None if images is None else PictureFolder(Path(images), tuple(image_ids))
-    Recipe.of(method)  # refused before the work begins
+    Recipe.of(method)  # refused before the work begins, as the next
+    require_settings(resamples, CONFIDENCE, seed)
     pairs: list[Pair] = []
     for one in detections:
         pair = load_pair(
@@ -221,7 +222,7 @@ def _require_one_each(
         raise InputError("pass either `calibrators` or `train`, not both")
     if calibrators and len(calibrators) != detectors:
         raise InputError(
-            f"{len(calibrators)} calibrators for {detectors} results, expected one each"
+            f"{len(calibrators)} calibrators for {detectors} results files, expected one each"
         )
     if train and len(train) != detectors:
         raise InputError(

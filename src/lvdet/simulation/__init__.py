@@ -1,1 +1,1 @@
-"""Made-up data with known properties: a simulated long-tail detector, and a set of images."""
+"""Simulated data with known properties: a long-tail data set and a detector on it."""
