@@ -36,6 +36,7 @@ def test_help() -> None:
     for verb in VERBS:
         assert f"  {verb} " in done.out
     assert done.err == ""
+    assert "..." not in done.out.split("Commands:")[1]  # no summary is cut off
     assert lvdet_command("-h").good().out == done.out
 
 

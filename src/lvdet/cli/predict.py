@@ -121,7 +121,7 @@ def run(
         float, typer.Option(metavar="S", help="Minimum score (exclusive) in the picture.")
     ] = 0.3,
 ) -> None:
-    """Run a trained detector over images and keep the best detections per class.
+    """Run a trained detector over images.
 
     Memory is bounded. Run the same command again to resume an interrupted prediction.
     """

@@ -49,7 +49,7 @@ def run(
         Path | None, typer.Option(metavar="FILE.json", help="Write the counts as JSON.")
     ] = None,
 ) -> None:
-    """Make a long-tail set of images with exact masks, in LVIS format.
+    """Draw a long-tail set of images, in LVIS format.
 
     It has training and validation images, annotations as incomplete as those of LVIS, and a config
     for lvdet train. The same settings make the same set.

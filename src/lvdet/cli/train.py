@@ -61,7 +61,7 @@ def run(
         typer.Option(metavar="FILE.json", help="Write checkpoint, losses and AP as JSON."),
     ] = None,
 ) -> None:
-    """Train a large-vocabulary detector from a config file, or resume a run.
+    """Train a detector from a config file.
 
     Ctrl-C writes a checkpoint and stops; --resume continues from it with identical results.
     """
