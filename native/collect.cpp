@@ -50,7 +50,7 @@ void Collector::expect(std::size_t rows) {
 
 void Collector::add(const NewRows& block) {
     if (score.size() + block.rows > kMostRows)
-        throw CannotHold("there are more than 2,147,483,647 detections");
+        throw CannotHold("more than 2,147,483,647 detections");
     count(block);
     if (whole())
         add_all(block);

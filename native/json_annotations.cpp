@@ -47,7 +47,7 @@ class AnnotationBlock : public MaskedBlock {
             }
         });
         for (std::size_t field = 0; field < 5; ++field)
-            if (!(seen >> field & 1)) report(at, "there is no " + std::string(keys[field]));
+            if (!(seen >> field & 1)) report(at, std::string(keys[field]) + " is missing");
     }
     void keep() {
         id.push_back(id_);
@@ -118,7 +118,7 @@ class ImageBlock : public BlockBase {
                 default: read_ids(cursor, keys[6], not_exhaustive_);
             }
         });
-        if (!(seen_ & 1)) report(at, "there is no id");
+        if (!(seen_ & 1)) report(at, "id is missing");
     }
     void keep() {
         id.push_back(id_);
@@ -149,7 +149,7 @@ class ImageBlock : public BlockBase {
             if (item.integer(value))
                 ids.push_back(value);
             else
-                report(at, "an item of " + std::string(key) + " is not a whole number");
+                report(at, "an item of " + std::string(key) + " is not an integer");
         });
     }
 
@@ -189,7 +189,7 @@ class CategoryBlock : public BlockBase {
                         report(at, "frequency is not \"r\", \"c\" or \"f\"");
             }
         });
-        if (!(seen & 1)) report(at, "there is no id");
+        if (!(seen & 1)) report(at, "id is missing");
     }
     void keep() {
         id.push_back(id_);
@@ -212,8 +212,8 @@ void read_annotations(const File& file, bool masks, int threads, std::size_t chu
     if (top.at_end()) top.fail("the file is empty");
     if (top.peek() == '[')
         top.fail(
-            "this is a list, as a results file is, expected an annotation file: an object "
-            "with images, annotations and categories");
+            "this is a list, like a results file, expected an annotation file: an object with "
+            "images, annotations and categories");
     top.expect('{',
                "expected an annotation file: an object with images, annotations and "
                "categories");
@@ -265,7 +265,7 @@ void read_annotations(const File& file, bool masks, int threads, std::size_t chu
         const std::string key = top.key();
         top.expect(':', "expected ':'");
         auto once = [&](bool& seen) {
-            if (seen) top.fail("the same list stands in the file twice");
+            if (seen) top.fail("the file contains this list twice");
             seen = true;
         };
         if (key == "annotations") {
@@ -285,7 +285,7 @@ void read_annotations(const File& file, bool masks, int threads, std::size_t chu
         }
     }
     top.expect('}', "expected ',' or '}'");
-    if (!top.at_end()) top.fail("there is more after the end of the file's object");
+    if (!top.at_end()) top.fail("unexpected content after the end of the object");
 }
 
 }  // namespace lvdet::json

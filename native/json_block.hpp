@@ -92,14 +92,14 @@ class BlockBase {
 
     bool read_integer(Cursor& cursor, std::string_view key, std::int64_t& value) {
         if (!cursor.at_number()) {
-            report_kind(cursor, key, "a whole number");
+            report_kind(cursor, key, "an integer");
             return false;
         }
         const char* at = cursor.position();
         if (cursor.integer(value)) return true;
         report(at, std::string(key) + " is " +
                        std::string(at, static_cast<std::size_t>(cursor.position() - at)) +
-                       ", expected a whole number");
+                       ", expected an integer");
         return false;
     }
     bool read_real(Cursor& cursor, std::string_view key, double& value) {

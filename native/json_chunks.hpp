@@ -97,7 +97,7 @@ class Buffer {
             file.read(offset_ + static_cast<std::int64_t>(size_), text_.data() + size_, wanted);
         size_ += got;
         if (got < wanted && !reaches_end(file))
-            throw FileError("the file became shorter while it was read",
+            throw FileError("the file shrank while it was being read",
                             offset_ + static_cast<std::int64_t>(size_), -1);
         std::memset(text_.data() + size_, 0, kPadding);
     }
@@ -165,7 +165,7 @@ Stop parse_records(Block& block, const char* begin, const char* end, Layout layo
             if (layout == Layout::array && first && cursor.accept(']'))
                 return {Stop::closed, cursor.position()};
             first = false;
-            if (cursor.peek() != '{') cursor.fail("expected '{', the beginning of a record");
+            if (cursor.peek() != '{') cursor.fail("expected '{', the start of a record");
             block.record(cursor);
             bool closed = false;
             if (layout == Layout::array) {
@@ -175,7 +175,7 @@ Stop parse_records(Block& block, const char* begin, const char* end, Layout layo
             } else {
                 while (cursor.peek() == ' ' || cursor.peek() == '\t' || cursor.peek() == '\r')
                     cursor.seek(cursor.position() + 1);
-                if (!cursor.at_end() || !last) cursor.expect('\n', "expected one record on a line");
+                if (!cursor.at_end() || !last) cursor.expect('\n', "expected one record per line");
             }
             block.keep();
             if (closed) return {Stop::closed, cursor.position()};
@@ -290,14 +290,14 @@ Place read_records(const File& file, Place from, std::int64_t until, Layout layo
         if (result.status == Stop::wrong)
             throw FileError(result.what, place.byte + (result.wrong_at - buffer.text()), place.row);
         if (result.status == Stop::incomplete && buffer.reaches_end(file))
-            throw FileError("the file is cut off here", file.size, place.row);
+            throw FileError("the file is truncated here", file.size, place.row);
         window = done == 0 ? window * 2 : chunk;
         place.byte += done;
         place.ended = result.status == Stop::closed;
     }
     if (place.ended || place.byte < file.size) return place;
     if (layout == Layout::array)
-        throw FileError("the file is cut off here: the list is not closed", file.size, place.row);
+        throw FileError("the file is truncated here: the list is not closed", file.size, place.row);
     place.ended = true;
     return place;
 }

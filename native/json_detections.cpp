@@ -52,14 +52,14 @@ class DetectionBlock : public MaskedBlock {
         if (seen >> 5)
             throw SyntaxError{at, "this is an annotation file, expected a list of detections"};
         for (const std::size_t field : {0, 1, 3})
-            if (!(seen >> field & 1)) report(at, "there is no " + std::string(keys[field]));
+            if (!(seen >> field & 1)) report(at, std::string(keys[field]) + " is missing");
         if (seen & 4) return;
         box_missing_ = true;
         if (kind_ != kMaskNone) {
             const Box made = box_of_mask();
             box_ = {made.x, made.y, made.w, made.h};
         } else if (!(seen & 16) || (with_masks && !reported())) {
-            report(at, "there is neither bbox nor segmentation");
+            report(at, "has neither bbox nor segmentation");
         }
     }
     void keep() {
@@ -89,7 +89,7 @@ class DetectionBlock : public MaskedBlock {
             list += (k ? ", " : "") + number(box_[k]);
             finite &= std::isfinite(box_[k]);
         }
-        return list + (finite ? "], expected a width and height of 0 or more"
+        return list + (finite ? "], expected a non-negative width and height"
                               : "], expected finite numbers");
     }
 
@@ -148,7 +148,7 @@ void read_detections(const File& file, Place& place, std::int64_t most, bool mas
                   : read_records<WithoutMasks<DetectionBlock>>(file, place, until, layout, threads,
                                                                chunk, control, commit);
     top.seek(place.byte);
-    if (place.ended && !top.at_end()) top.fail("there is more after the end of the list");
+    if (place.ended && !top.at_end()) top.fail("unexpected content after the end of the list");
 }
 
 }  // namespace lvdet::json

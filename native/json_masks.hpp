@@ -113,7 +113,7 @@ class MaskedBlock : public BlockBase {
                     std::int64_t value = -1;
                     const char* const run_at = item.position();
                     if (!item.integer(value) || value < 0 || value > 0xffffffffLL) {
-                        if (good) report(run_at, "RLE has a run that is not a length");
+                        if (good) report(run_at, "RLE has a run that is not a valid length");
                         good = false;
                         value = 0;
                     }
@@ -126,7 +126,7 @@ class MaskedBlock : public BlockBase {
         if (!good) return;
         if (sizes != 2 || size[0] < 0 || size[1] < 0 || size[0] > kLargestSide ||
             size[1] > kLargestSide)
-            return report(at, "RLE has no usable size, expected [height, width]");
+            return report(at, "RLE has no valid size, expected [height, width]");
         if (!counted) return report(at, "RLE has no counts");
         kind_ = kMaskRle;
         height_ = static_cast<std::int32_t>(size[0]);
@@ -163,11 +163,11 @@ class MaskedBlock : public BlockBase {
         for (const auto& part : parts) {
             if (part.size() < 6 || part.size() % 2)
                 return report(at, "a polygon of segmentation has " + std::to_string(part.size()) +
-                                      " numbers, expected x, y of 3 or more points");
+                                      " numbers, expected at least 3 x, y points");
             for (const double value : part)
                 if (!(std::fabs(value) <= kFarthest))
-                    return report(at,
-                                  "a polygon of segmentation has a coordinate outside any image");
+                    return report(
+                        at, "a polygon of segmentation has a coordinate that is out of range");
         }
         kind_ = kMaskPolygons;
         encode_polygons(parts, mask_data);

@@ -120,7 +120,7 @@ String Cursor::string() {
         p_ = find_special(p_);
         if (p_ >= end_) throw Incomplete{};
         if (*p_ == '"') return {{begin, static_cast<std::size_t>(p_++ - begin)}, escaped};
-        if (*p_ != '\\') fail("control character inside a string");
+        if (*p_ != '\\') fail("control character in a string");
         escaped = true;
         if (p_ + 1 >= end_) throw Incomplete{};
         if (p_[1] == 'u') {
@@ -159,7 +159,7 @@ double Cursor::any_number() {
         }
         fail("expected a number");
     }
-    if (*p_ == '0' && is_digit(p_[1])) fail("a number may not begin with 0");
+    if (*p_ == '0' && is_digit(p_[1])) fail("a number must not start with 0");
     // Where the first digit that counts stands: the power of ten of the number, roughly.
     std::int64_t magnitude = 0;
     bool counts = false;
@@ -206,7 +206,7 @@ bool Cursor::any_integer(std::int64_t& value) {
 }
 
 void Cursor::skip_value(int depth) {
-    if (depth > kMaxDepth) throw SyntaxError{p_, "nested more than 512 deep"};
+    if (depth > kMaxDepth) throw SyntaxError{p_, "nested more than 512 levels deep"};
     switch (kind()) {
         case Kind::string: string(); return;
         case Kind::number: number(); return;

@@ -23,7 +23,7 @@ class TopLevel {
     // The next character that is no white space, 0 at the end of the file.
     char peek() { return at_end() ? '\0' : next_; }
     void expect(char c, const char* what) {
-        if (at_end()) fail("the file is cut off here");
+        if (at_end()) fail("the file is truncated here");
         if (next_ != c) fail(what);
         ++position_;
     }
@@ -84,7 +84,7 @@ class TopLevel {
     // Parses one token or value, however long, from the position on.
     template <class Parse>
     void parse(Parse&& parse_value) {
-        if (at_end()) fail("the file is cut off here");
+        if (at_end()) fail("the file is truncated here");
         // What is held may do; else it is read anew from here, more each time.
         for (std::size_t window = kWindow / 2;; window *= 2) {
             if (window >= kWindow) buffer_.load(file_, position_, window);
@@ -97,7 +97,7 @@ class TopLevel {
             } catch (const Incomplete&) {
                 if (!buffer_.reaches_end(file_)) continue;
                 position_ = file_.size;
-                fail("the file is cut off here");
+                fail("the file is truncated here");
             } catch (const SyntaxError& error) {
                 position_ += error.at - text;
                 fail(error.what);

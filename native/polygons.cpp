@@ -79,17 +79,17 @@ void encode_polygons(const std::vector<std::vector<double>>& parts,
 }
 
 const char* check_polygons(const std::uint8_t* data, std::size_t size) {
-    constexpr const char* damaged = "polygons are damaged";
+    constexpr const char* damaged = "polygons are corrupt";
     std::uint32_t parts = 0;
     if (size < sizeof parts) return damaged;
     std::memcpy(&parts, data, sizeof parts);
-    if (parts == 0) return "there is no polygon";
+    if (parts == 0) return "has no polygon";
     if (parts > size / sizeof parts - 1) return damaged;
     std::size_t total = 0;
     for (std::uint32_t part = 0; part < parts; ++part) {
         std::uint32_t count = 0;
         std::memcpy(&count, data + (part + 1) * sizeof count, sizeof count);
-        if (count < 6 || count % 2) return "a polygon has not x, y of 3 or more points";
+        if (count < 6 || count % 2) return "a polygon needs at least 3 x, y points";
         total += count;
     }
     const std::size_t head = (parts + 1) * sizeof parts;
@@ -97,7 +97,8 @@ const char* check_polygons(const std::uint8_t* data, std::size_t size) {
     for (std::size_t i = 0; i < total; ++i) {
         double value = 0.0;
         std::memcpy(&value, data + head + i * sizeof value, sizeof value);
-        if (!(std::fabs(value) <= kFarthest)) return "a polygon has a coordinate outside any image";
+        if (!(std::fabs(value) <= kFarthest))
+            return "a polygon has a coordinate that is out of range";
     }
     return nullptr;
 }

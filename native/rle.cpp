@@ -43,10 +43,10 @@ namespace {
 [[gnu::always_inline]] inline const char* next_run(const std::uint8_t*& p, const std::uint8_t* end,
                                                    std::int64_t before, std::int64_t& run) {
     p = read_number(p, end, run);
-    if (!p) return "RLE counts are damaged";
+    if (!p) return "RLE counts are corrupt";
     run += before;
     if (static_cast<std::uint64_t>(run) > 0xffffffffu)
-        return run < 0 ? "RLE has a negative run" : "RLE has a run too long for any image";
+        return run < 0 ? "RLE has a negative run" : "RLE has a run that is too long";
     return nullptr;
 }
 
@@ -146,7 +146,7 @@ const char* check_rle(const std::uint8_t* text, std::size_t size, std::int64_t p
         last = run;
         total += run;
     }
-    return total == pixels ? nullptr : "RLE runs do not fill its size";
+    return total == pixels ? nullptr : "RLE runs do not add up to its size";
 }
 
 const char* check_row(const MaskColumn& masks, std::size_t row) {
@@ -154,12 +154,12 @@ const char* check_row(const MaskColumn& masks, std::size_t row) {
     const auto size = static_cast<std::size_t>(masks.offsets[row + 1] - masks.offsets[row]);
     const std::int64_t height = masks.height[row], width = masks.width[row];
     if (height < 0 || width < 0 || height > kLargestSide || width > kLargestSide)
-        return "the mask's size is not that of an image";
+        return "the mask size is not a valid image size";
     switch (masks.kind[row]) {
         case kMaskNone: return nullptr;
         case kMaskRle: return check_rle(data, size, height * width);
         case kMaskPolygons: return check_polygons(data, size);
-        default: return "the mask is of no known kind";
+        default: return "unknown kind of mask";
     }
 }
 
@@ -203,9 +203,9 @@ const char* row_runs(const MaskColumn& masks, std::size_t row, std::int64_t heig
         const std::uint64_t pixels = std::accumulate(runs.begin(), runs.end(), std::uint64_t{0});
         const std::int64_t expected = std::int64_t{masks.height[row]} * masks.width[row];
         return static_cast<std::int64_t>(pixels) == expected ? nullptr
-                                                             : "RLE runs do not fill its size";
+                                                             : "RLE runs do not add up to its size";
     }
-    if (masks.kind[row] != kMaskPolygons) return "there is no mask";
+    if (masks.kind[row] != kMaskPolygons) return "has no mask";
     if (const char* wrong = check_polygons(data, size)) return wrong;
     Runs part;
     bool first = true;

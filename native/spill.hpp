@@ -100,7 +100,7 @@ class Bytes {
         unlink(name.c_str());  // it is gone when closed
     }
     [[noreturn]] void fail(int error) const {
-        throw CannotHold("masks cannot be kept in " + folder_ + ": " + std::strerror(error));
+        throw CannotHold("cannot store masks in " + folder_ + ": " + std::strerror(error));
     }
 
     std::uint8_t* data_ = nullptr;

@@ -18,11 +18,11 @@ from thread_setting import on_threads, threads
 @pytest.mark.parametrize(
     ("count", "says"),
     [
-        (0, "0 threads, expected 1 to 1,024"),
-        (-1, "-1 threads"),
-        (1025, "1025 threads"),
-        (10**6, "1000000 threads"),
-        (2.0, "threads is 2.0, expected a whole number"),
+        (0, "threads is 0, expected 1 to 1,024"),
+        (-1, "threads is -1,"),
+        (1025, "threads is 1025,"),
+        (10**6, "threads is 1000000,"),
+        (2.0, "threads is 2.0, expected an integer"),
         (True, "threads is True"),
         ("2", "threads is '2'"),
     ],
@@ -47,7 +47,7 @@ def test_the_setting_comes_before_the_environment(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize("text", ["many", "1.5", "0", "1025"])
 def test_an_environment_that_makes_no_sense(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LVDET_THREADS", text)
-    with pytest.raises(lvdet.InputError, match=f"{text}.* threads"):
+    with pytest.raises(lvdet.InputError, match=f"(?i)threads is .?{text}"):
         thread_count()
 
 

@@ -38,7 +38,7 @@ def thread_count() -> int:
 
 def _valid(threads: int) -> int:
     if isinstance(threads, bool) or not isinstance(threads, int):
-        raise InputError(f"threads is {threads!r}, expected a whole number")
+        raise InputError(f"threads is {threads!r}, expected an integer")
     if not 1 <= threads <= MOST_THREADS:
-        raise InputError(f"{threads} threads, expected 1 to {MOST_THREADS:,}")
+        raise InputError(f"threads is {threads}, expected 1 to {MOST_THREADS:,}")
     return threads

@@ -129,15 +129,15 @@ def test_classes_of_no_frequency_are_a_group_of_their_own() -> None:
 
 def test_files_without_frequencies_have_no_frequency_groups() -> None:
     parts = [drawn_rows(seed, 50) for seed in range(3)]
-    with pytest.raises(lvdet.InputError, match="no 'frequency' for their categories"):
+    with pytest.raises(lvdet.InputError, match="have no 'frequency'"):
         fit_classes(samples_of_classes(parts, "---"), Recipe.of("platt", "frequency"))
 
 
 def test_coco_files_have_no_frequency_groups() -> None:
     pair = lvdet.simulate(images=10, classes=5, style="coco", seed=0)
-    with pytest.raises(lvdet.InputError, match="no 'frequency' for their categories"):
+    with pytest.raises(lvdet.InputError, match="have no 'frequency'"):
         lvdet.Calibrator("platt", grouping="frequency").fit(*pair)
-    with pytest.raises(lvdet.InputError, match="no 'frequency' for their categories"):
+    with pytest.raises(lvdet.InputError, match="have no 'frequency'"):
         lvdet.calibrate(*pair, methods=["platt"], grouping="frequency")
 
 
@@ -300,13 +300,13 @@ def test_the_recipe_by_default() -> None:
         ({"missing": 0}, "missing is 0"),
         (
             {"method": "hierarchical", "grouping": "all"},
-            "another grouping, or one for missing classes, needs another method",
+            "choose another method to set grouping or missing",
         ),
         (
             {"method": "hierarchical", "grouping": "frequency"},
-            "another grouping, or one for missing classes, needs another method",
+            "choose another method to set grouping or missing",
         ),
-        ({"method": "hierarchical", "missing": "zero"}, "an answer for every class"),
+        ({"method": "hierarchical", "missing": "zero"}, "covers every class"),
     ],
 )
 def test_recipes_that_make_no_sense(recipe: dict[str, Any], says: str) -> None:
@@ -375,10 +375,10 @@ def test_a_calibrator_has_what_was_fitted(method: str, samples: Samples) -> None
 @pytest.mark.parametrize(
     ("missing", "says"),
     [
-        ("zero", "3 classes without a right one: scores of 0"),
-        ("keep", "3 classes without a right one: scores as they are"),
-        ("frequency", "3 classes without a right one: the fit of the frequency group"),
-        (None, "3 classes without a right one: what the others have taught"),
+        ("zero", "3 classes without a correct detection: scores set to 0"),
+        ("keep", "3 classes without a correct detection: scores unchanged"),
+        ("frequency", "3 classes without a correct detection: fit of the frequency group"),
+        (None, "3 classes without a correct detection: inferred from the other classes"),
     ],
 )
 def test_the_summary(missing: str | None, says: str, samples: Samples) -> None:
@@ -387,7 +387,7 @@ def test_the_summary(missing: str | None, says: str, samples: Samples) -> None:
     calibrator = lvdet.Calibrator(method, missing=missing).fit_samples(samples, origin)
     right = sum(int(part[1].sum()) for part in PARTS)
     assert calibrator.summary() == (
-        f"{method} by class, from 515 detections ({right} right) of 7 classes; {says}"
+        f"{method} by class, fitted on 515 detections ({right} correct) of 7 classes; {says}"
     )
 
 

@@ -178,12 +178,14 @@ def test_folds_that_make_no_sense(folds: Any) -> None:
     for act in (require_folds, lambda folds, images: divided(images, folds)):
         with pytest.raises(lvdet.InputError) as caught:
             act(folds, 10)
-        assert str(caught.value) == f"{folds!r} folds of 10 images, expected 2 to as many as images"
+        assert str(caught.value) == (
+            f"folds is {folds!r}, expected an integer from 2 to the number of images (10)"
+        )
 
 
 @pytest.mark.parametrize("folds", [1, 0, 61, True])
 def test_a_comparison_of_folds_that_make_no_sense(tables: Tables, folds: Any) -> None:
-    with pytest.raises(lvdet.InputError, match=f"{folds!r} folds of 60 images"):
+    with pytest.raises(lvdet.InputError, match=f"folds is {folds!r}, expected .* images .60."):
         lvdet.calibrate(*tables, methods=["platt"], folds=folds)
 
 
@@ -449,7 +451,7 @@ def test_blocks(tables: Tables, training: Tables) -> None:
         return [f"{block.name}: {block.title}" for block in found.blocks]
 
     fitted = f"train: fitted on {training[0].source} and {training[1].source}"
-    oracle = "oracle: fitted on the same images (an oracle)"
+    oracle = "oracle: fitted on the evaluated images (oracle)"
     assert names() == ["folds: 5-fold cross-validation over images", oracle]
     assert names(folds=2) == ["folds: 2-fold cross-validation over images", oracle]
     assert names(oracle=False) == ["folds: 5-fold cross-validation over images"]
@@ -471,17 +473,17 @@ def test_methods_in_the_order_they_are_asked_for(tables: Tables) -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"methods": []}, "there is no method to compare"),
-        ({"methods": ()}, "there is no method to compare"),
+        ({"methods": []}, "no calibration methods to compare"),
+        ({"methods": ()}, "no calibration methods to compare"),
         ({"methods": ["platt", "plat"]}, "method is 'plat', expected one of"),
         ({"methods": "platt"}, "method is 'p', expected one of"),
         ({"methods": [None]}, "method is None, expected one of"),
         ({"grouping": "group"}, "grouping is 'group', expected one of"),
         ({"missing": "none"}, "missing is 'none', expected one of"),
-        ({"iou_threshold": 0}, "an IoU threshold of 0"),
-        ({"iou_threshold": 75}, "an IoU threshold of 75"),
+        ({"iou_threshold": 0}, "IoU threshold is 0"),
+        ({"iou_threshold": 75}, "IoU threshold is 75"),
         ({"iou": "mask"}, "iou is 'mask'"),
-        ({"dets_per_class": -1}, "a budget of -1 detections"),
+        ({"dets_per_class": -1}, "limit on detections is -1"),
     ],
 )
 def test_what_makes_no_sense(tables: Tables, options: dict[str, Any], says: str) -> None:
@@ -492,7 +494,7 @@ def test_what_makes_no_sense(tables: Tables, options: dict[str, Any], says: str)
 
 
 def test_what_makes_no_sense_is_told_before_anything_is_read(tmp_path: Path) -> None:
-    with pytest.raises(lvdet.InputError, match="there is no method"):
+    with pytest.raises(lvdet.InputError, match="no calibration methods"):
         lvdet.calibrate(tmp_path / "none.json", tmp_path / "none.json", methods=[])
 
 
@@ -525,8 +527,8 @@ def test_a_training_set_without_a_class(tables: Tables, training: Tables) -> Non
     with pytest.raises(lvdet.InputError) as caught:
         lvdet.calibrate(*tables, train=other, methods=["platt"])
     assert str(caught.value) == (
-        f"{training[1].source}: its annotations have no class of id {categories.ids[-1]} "
-        f"({categories.names[-1]!r}), which is to be evaluated"
+        f"{training[1].source}: its annotations lack class id {categories.ids[-1]} "
+        f"({categories.names[-1]!r}), which is being evaluated"
     )
 
 
@@ -535,8 +537,8 @@ def test_a_training_set_with_another_name(tables: Tables, training: Tables) -> N
     with pytest.raises(lvdet.InputError) as caught:
         lvdet.calibrate(*tables, train=renamed(training, 3, "zebra"), methods=["platt"])
     assert str(caught.value) == (
-        f"{training[1].source}: its annotations call the class of id {categories.ids[3]} 'zebra', "
-        f"but it is to be evaluated as {categories.names[3]!r}"
+        f"{training[1].source}: its annotations call class id {categories.ids[3]} 'zebra', "
+        f"but it is evaluated as {categories.names[3]!r}"
     )
 
 

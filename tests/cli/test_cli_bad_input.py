@@ -17,11 +17,11 @@ from cli.small_set import FOUND, LVIS, Json, pair, save
 TEXT = json.dumps(FOUND)
 
 RESULTS: list[tuple[str, Any, list[str]]] = [
-    ("cut off", TEXT[:-20], ["row 1, byte ", "cut off"]),
+    ("cut off", TEXT[:-20], ["row 1, byte ", "truncated"]),
     ("object", json.dumps(LVIS), ["this is an annotation file"]),
     ("NaN", [FOUND[0] | {"score": float("nan")}], ["row 0, byte", "score is nan"]),
     ("unknown image", [FOUND[0] | {"image_id": 5}], ["row 0: image_id 5 is not in", "gt.json"]),
-    ("only unknown classes", [FOUND[0] | {"category_id": 5}], ["no category_id of it (5)"]),
+    ("only unknown classes", [FOUND[0] | {"category_id": 5}], ["none of its category ids (5)"]),
     ("deep", '[{"a":' + "[" * 100_000 + "]" * 100_000 + "}]", ["nested"]),
     ("binary", bytes(range(256)) * 20, ["dt.json, byte 0"]),
     (
@@ -50,8 +50,8 @@ def changed(table: str, **values: Any) -> Json:
 
 
 ANNOTATIONS: list[tuple[str, Any, list[str]]] = [
-    ("cut off", json.dumps(LVIS)[:-100], ["byte", "cut off"]),
-    ("results", TEXT, ["this is a list, as a results file is"]),
+    ("cut off", json.dumps(LVIS)[:-100], ["byte", "truncated"]),
+    ("results", TEXT, ["this is a list, like a results file"]),
     ("image twice", changed("images", id=1), ["image row 1", "image id 1 occurs more than once"]),
     ("no image", changed("annotations", image_id=7), ["annotation row 1: image_id 7 is not in"]),
     ("deep", '{"images": [{"a":' + "[" * 100_000, ["nested"]),
@@ -70,8 +70,8 @@ def test_annotations(name: str, content: Any, says: list[str], tmp_path: Path) -
 def test_files_that_are_not_there(tmp_path: Path) -> None:
     gt, dt = pair(tmp_path)
     lvdet_command("evaluate", tmp_path / "no.json", dt).refused("no.json: No such file")
-    lvdet_call("evaluate", gt, tmp_path / "no.json").refused("no.json: there is no such file")
-    lvdet_call("evaluate", gt, f"{tmp_path}/no*.json").refused("no*.json: no file matches")
+    lvdet_call("evaluate", gt, tmp_path / "no.json").refused("no.json: no such file")
+    lvdet_call("evaluate", gt, f"{tmp_path}/no*.json").refused("no*.json: no files match")
     lvdet_call("evaluate", tmp_path, dt).refused("Is a directory")
     (tmp_path / "none").mkdir()
     lvdet_call("evaluate", gt, tmp_path / "none").refused("none: the folder is empty")
@@ -81,17 +81,17 @@ def test_files_that_are_not_there(tmp_path: Path) -> None:
 
 def test_the_wrong_way_round(tmp_path: Path) -> None:
     gt, dt = pair(tmp_path)
-    lvdet_call("evaluate", dt, gt).refused("as a results file is, expected an annotation file")
+    lvdet_call("evaluate", dt, gt).refused("like a results file, expected an annotation file")
 
 
 @pytest.mark.parametrize(
     ("options", "says"),
     [
         (["--iou", "mask"], "iou is 'mask', expected one of bbox, segm, boundary"),
-        (["--protocols", "new"], "protocol 'new', expected some of old, fixed, pool"),
-        (["--protocols", ""], "expected some of old, fixed, pool"),
-        (["--dets-per-image", "-1"], "a budget of -1 detections"),
-        (["--dets-per-class", "-1"], "a budget of -1 detections"),
+        (["--protocols", "new"], "unknown protocol 'new', expected any of old, fixed, pool"),
+        (["--protocols", ""], "expected any of old, fixed, pool"),
+        (["--dets-per-image", "-1"], "limit on detections is -1"),
+        (["--dets-per-class", "-1"], "limit on detections is -1"),
     ],
 )
 def test_options(options: list[str], says: str, tmp_path: Path) -> None:

@@ -117,11 +117,11 @@ def test_fit_as_asked_for(
     [
         (["--method", "betacal"], "method is 'betacal', expected one of"),
         (["--grouping", "group"], "grouping is 'group', expected one of"),
-        (["--missing", "zero"], "hierarchical calibration has an answer for every class"),
-        (["--iou-threshold", "75"], "an IoU threshold of 75"),
-        (["--dets-per-class", "-1"], "a budget of -1 detections"),
+        (["--missing", "zero"], "hierarchical calibration covers every class"),
+        (["--iou-threshold", "75"], "IoU threshold is 75"),
+        (["--dets-per-class", "-1"], "limit on detections is -1"),
         (["--iou", "mask"], "iou is 'mask'"),
-        (["--threads", "0"], "0 threads"),
+        (["--threads", "0"], "threads is 0"),
     ],
     ids=str,
 )
@@ -136,22 +136,20 @@ def test_coco_files_have_no_frequencies_to_group_by(tmp_path: Path) -> None:
     gt, dt = pair(tmp_path, COCO)
     out = tmp_path / "cal.json"
     options = ("--method", "platt", "--grouping", "frequency")
-    calibrate("fit", gt, dt, "-o", out, *options).refused("no 'frequency' for their categories")
+    calibrate("fit", gt, dt, "-o", out, *options).refused("have no 'frequency'")
     assert not out.exists()
     calibrate("fit", gt, dt, "-o", out, "--method", "platt", "--missing", "frequency").good()
 
 
 def test_fit_to_logits(tmp_path: Path) -> None:
     gt, dt = pair(tmp_path, LVIS, [FOUND[0] | {"score": 2.5}])
-    calibrate("fit", gt, dt, "-o", tmp_path / "cal.json").refused(
-        f"{dt}: there is a score of 2.5", "sigmoid"
-    )
+    calibrate("fit", gt, dt, "-o", tmp_path / "cal.json").refused(f"{dt}: score is 2.5", "sigmoid")
     assert not (tmp_path / "cal.json").exists()
 
 
 @pytest.mark.parametrize("target", ["cal.txt", "cal", "cal.json.gz", "cal.parquet"])
 def test_a_calibrator_is_json(target: str, files: Files, tmp_path: Path) -> None:
-    calibrate("fit", *files.train, "-o", tmp_path / target).refused("unknown ending", ".json")
+    calibrate("fit", *files.train, "-o", tmp_path / target).refused("unknown extension", ".json")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -162,7 +160,7 @@ def test_targets_that_cannot_be(command: str, target: str, tmp_path: Path) -> No
     gt, dt = pair(tmp_path)
     (tmp_path / "folder.json").mkdir()
     done = calibrate(command, gt, dt, "--output", tmp_path / target)
-    done.refused(f"{tmp_path / target}: cannot be written", code=1)
+    done.refused(f"{tmp_path / target}: cannot write", code=1)
     assert {path.name for path in tmp_path.iterdir()} == {"gt.json", "dt.json", "folder.json"}
 
 
@@ -185,7 +183,7 @@ def test_files_of_the_wrong_kind(command: str, tmp_path: Path) -> None:
     save(dt, [FOUND[0] | {"image_id": 77}])
     calibrate(command, gt, dt, *options).refused("image_id 77 is not in")
     save(dt, [FOUND[0] | {"category_id": 77}])
-    calibrate(command, gt, dt, *options).refused("no category_id of it (77)")
+    calibrate(command, gt, dt, *options).refused("none of its category ids (77)")
 
 
 # Measure
@@ -211,7 +209,7 @@ def test_measure_as_asked_for(files: Files, tmp_path: Path) -> None:
         *files.val, iou_threshold=0.5, dets_per_class=30
     )
     assert done.out == f"{measured}\n"
-    assert "right at IoU 0.5" in done.out
+    assert "correct at IoU 0.5" in done.out
     assert json.loads(out.read_text()) == measured.to_dict()
 
 
@@ -223,7 +221,7 @@ def test_measure_by_hand(tmp_path: Path) -> None:
 
 
 def test_errors_need_an_ending_that_is_known(files: Files, tmp_path: Path) -> None:
-    calibrate("measure", *files.val, "--output", tmp_path / "errors").refused("unknown ending")
+    calibrate("measure", *files.val, "--output", tmp_path / "errors").refused("unknown extension")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -304,13 +302,13 @@ def test_tables_in_every_format(files: Files, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["--methods", " , "], "there is no method to compare"),
+        (["--methods", " , "], "no calibration methods to compare"),
         (["--methods", "platt,plat"], "method is 'plat', expected one of"),
-        (["--folds", "21"], "21 folds of 20 images"),
-        (["--output", "table.csv"], "unknown ending '.csv', expected one of .json, .md, .tex"),
-        (["--output", "table"], "unknown ending ''"),
+        (["--folds", "21"], "folds is 21"),
+        (["--output", "table.csv"], "unknown extension '.csv', expected one of .json, .md, .tex"),
+        (["--output", "table"], "unknown extension ''"),
         (["--grouping", "x", "--methods", "platt"], "grouping is 'x'"),
-        (["--iou-threshold", "2"], "an IoU threshold of 2"),
+        (["--iou-threshold", "2"], "IoU threshold is 2"),
     ],
     ids=str,
 )
@@ -321,7 +319,7 @@ def test_comparisons_that_make_no_sense(options: list[str], says: str, files: Fi
 def test_one_bad_target_of_two(files: Files, tmp_path: Path) -> None:
     """Nothing is written, not even what could be."""
     outputs = ("--output", tmp_path / "a.json", "--output", tmp_path / "b.csv")
-    calibrate("compare", *files.val, *outputs).refused("b.csv: unknown ending")
+    calibrate("compare", *files.val, *outputs).refused("b.csv: unknown extension")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -442,15 +440,15 @@ def test_apply_what_is_no_calibrator(files: Files, tmp_path: Path) -> None:
     calibrate("apply", path, files.dt, "-o", out).refused(f"{path}: No such file")
     for content in (LVIS, {"lvdet_calibrator": 2}):
         done = calibrate("apply", save(path, content), files.dt, "-o", out)
-        done.refused(f"{path}: not a calibrator that can be used: ")
+        done.refused(f"{path}: invalid calibrator file: ")
     assert not out.exists()
 
 
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"category_id": 77}, ["the calibrator was fitted on", "category_id 77 is not among them"]),
-        ({"score": 3.25}, ["row 1: there is a score of 3.25", "sigmoid"]),
+        ({"category_id": 77}, ["the calibrator was fitted on", "do not include category_id 77"]),
+        ({"score": 3.25}, ["row 1: score is 3.25", "sigmoid"]),
         ({"score": "high"}, ["score"]),
         ({"bbox": [1, 2, 3]}, ["bbox has 3 numbers, expected 4"]),
     ],
@@ -479,7 +477,7 @@ def test_apply_writes_results_alone(
 
 def test_apply_to_a_target_that_cannot_be(files: Files, calibrator: Path, tmp_path: Path) -> None:
     out = tmp_path / "nowhere" / "out.json"
-    calibrate("apply", calibrator, files.dt, "-o", out).refused(f"{out}: cannot be written", code=1)
+    calibrate("apply", calibrator, files.dt, "-o", out).refused(f"{out}: cannot write", code=1)
     assert list(tmp_path.iterdir()) == []
 
 

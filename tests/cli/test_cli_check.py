@@ -43,9 +43,9 @@ def test_every_problem_is_listed(tmp_path: Path) -> None:
         "row 2, byte",
         "bbox has 3 numbers, expected 4 [x, y, w, h]",
         "row 3, byte",
-        "there is no category_id",
-        "there is no score",
-        "there is neither bbox nor segmentation",
+        "category_id is missing",
+        "score is missing",
+        "has neither bbox nor segmentation",
         "category_id 77 is not in",
     ]
     for words in says:
@@ -72,7 +72,7 @@ def test_problems_of_both_files(tmp_path: Path) -> None:
     assert done.code == 2
     for place in ("annotation row 0", "annotation row 1", "image row 0"):
         assert f"{gt}, {place}, byte" in done.out
-    assert f"{dt}, row 0, byte 1: there is no image_id" in done.out
+    assert f"{dt}, row 0, byte 1: image_id is missing" in done.out
 
 
 def test_one_problem(tmp_path: Path) -> None:
@@ -114,12 +114,12 @@ def test_a_bad_number_of_threads_is_no_problem_of_the_file(tmp_path: Path) -> No
 def test_output_that_cannot_be_written(tmp_path: Path) -> None:
     gt, dt = pair(tmp_path)
     done = lvdet_call("check", gt, dt, "--output", tmp_path / "nowhere" / "problems.json")
-    done.refused("cannot be written", code=1)
+    done.refused("cannot write", code=1)
 
 
 def test_damaged_text(tmp_path: Path) -> None:
     gt = save(tmp_path / "gt.json", json.dumps(LVIS)[:-50])
     done = lvdet_call("check", gt)
     assert done.code == 2
-    assert "cut off" in done.out
+    assert "truncated" in done.out
     assert done.out.splitlines()[-1] == f"{gt}: 1 problem found"

@@ -29,11 +29,13 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
 
 def test_what_is_printed(files: tuple[Path, Path, Path]) -> None:
     done = lvdet_command("compare", *files, *FEW, "--dets-per-image", "20").good()
-    assert "bbox: 2 detectors on 60 images, 10 classes; 100 resamples of the images" in done.out
-    for words in ("20/image", "10,000/class", "95% interval", "b.json beside a.json", "APr"):
+    assert "bbox: 2 detectors on 60 images, 10 classes; 100 bootstrap samples" in done.out
+    for words in ("20/image", "10,000/class", "95% interval", "b.json compared with a.json", "APr"):
         assert words in done.out
     assert "\nAP-Fixed (10,000/class): b.json is better than a.json: +" in done.out
-    said = "\nThe gain of b.json holds under AP-Old and under AP-Fixed, where it is larger: +"
+    said = (
+        "\nThe gain of b.json holds under both AP-Old and AP-Fixed, and is larger under AP-Fixed: +"
+    )
     assert said in done.out
     assert "fewer than 10 images" in done.err
     assert all(line.startswith("warning: ") for line in done.err.splitlines())
@@ -55,7 +57,7 @@ def test_files_by_their_endings(files: tuple[Path, Path, Path], tmp_path: Path) 
     assert "90% interval" in done.out
     lines = list(csv.DictReader(targets[1].read_text().splitlines()))
     assert {line["detector"] for line in lines} == {"b.json", "a.json (2)"}
-    assert "### b.json beside a.json" in targets[2].read_text()
+    assert "### b.json compared with a.json" in targets[2].read_text()
     assert "- The gain of b.json" in targets[2].read_text()
     assert r"\begin{tabular}" in targets[3].read_text()
 
@@ -82,20 +84,20 @@ def test_no_results_and_equal_names(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     empty = save(tmp_path / "sub" / "dt.json", [])
     done = lvdet_call("compare", gt, dt, empty, *FEW).good()
-    assert "sub/dt.json beside " in done.out
+    assert "sub/dt.json compared with " in done.out
     assert "has no detections" in done.err
 
 
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["--resamples", "99"], "99 resamples, expected 100 or more"),
-        (["--confidence", "1"], "a confidence of 1.0"),
-        (["--seed", "-1"], "a seed of -1"),
+        (["--resamples", "99"], "resamples is 99, expected at least 100"),
+        (["--confidence", "1"], "confidence is 1.0"),
+        (["--seed", "-1"], "seed is -1"),
         (["--iou", "mask"], "iou is 'mask'"),
-        (["--dets-per-class", "-3"], "a budget of -3"),
+        (["--dets-per-class", "-3"], "limit on detections is -3"),
         (["--classes-shown", "-1"], "--classes-shown is -1"),
-        (["--output", "out.html"], "unknown ending '.html'"),
+        (["--output", "out.html"], "unknown extension '.html'"),
         (["--exact"], "--exact"),
     ],
 )
@@ -104,7 +106,7 @@ def test_refused(files: tuple[Path, Path, Path], options: list[str], says: str) 
 
 
 def test_one_detector_is_refused(files: tuple[Path, Path, Path]) -> None:
-    lvdet_call("compare", *files[:2]).refused("1 results to compare, expected two or more")
+    lvdet_call("compare", *files[:2]).refused("1 results to compare, expected at least 2")
 
 
 def test_a_missing_file(files: tuple[Path, Path, Path]) -> None:

@@ -104,7 +104,7 @@ def test_a_full_disk_leaves_the_input(tmp_path: Path) -> None:
     command = f'ulimit -f 1; exec "{COMMAND}" convert "{path}" -o "{path}"'
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert done.returncode == 1, done
-    assert done.stderr.startswith(f"lvdet: error: {path}: cannot be written: ")
+    assert done.stderr.startswith(f"lvdet: error: {path}: cannot write: ")
     assert done.stderr.count("\n") == 1
     assert path.read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == ["in.json"]
@@ -113,11 +113,11 @@ def test_a_full_disk_leaves_the_input(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "options", "says"),
     [
-        (None, [], "in.json: there is no such file"),
+        (None, [], "in.json: no such file"),
         ("[{", [], "in.json"),
         ([RECORDS[0], {"image_id": 1}], [], "in.json, row 1"),
         (RECORDS, ["--dets-per-class", "-1"], "-1"),
-        (RECORDS, ["--threads", "0"], "0 threads"),
+        (RECORDS, ["--threads", "0"], "threads is 0"),
     ],
 )
 def test_bad_input(content: object, options: list[str], says: str, tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_bad_input(content: object, options: list[str], says: str, tmp_path: Pat
 def test_a_format_that_cannot_be_written(name: str, tmp_path: Path) -> None:
     """Known before anything is read."""
     done = lvdet_call("convert", tmp_path / "nowhere.json", "-o", tmp_path / name)
-    done.refused(f"{name}: unknown ending", "expected .json, .jsonl, .ndjson or .parquet")
+    done.refused(f"{name}: unknown extension", "expected .json, .jsonl, .ndjson or .parquet")
 
 
 def test_what_evaluate_says_stays(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def test_demo(tmp_path: Path) -> None:
     reranked = lvdet.evaluate(gt, folder / "reranked.json")
     assert f"{100 * reranked['old'].AP:.2f}" in page
     assert "AP-Fixed" in done.out
-    assert "AP by detections an image" in done.out
+    assert "AP by detections per image" in done.out
     assert f"lvdet evaluate {folder / 'annotations.json'} {folder / 'results.json'}" in done.out
     assert not [path for path in folder.iterdir() if path.name.startswith(".")]
     again = lvdet_call("demo", tmp_path / "again", *options).good()
@@ -54,7 +54,7 @@ def test_the_default_folder(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be(tmp_path: Path) -> None:
     save(tmp_path / "file", "")
     done = lvdet_call("demo", tmp_path / "file" / "demo", "--images", "5")
-    done.refused("cannot be made", code=1)
+    done.refused("cannot create folder", code=1)
 
 
 def test_options_that_cannot_be(tmp_path: Path) -> None:

@@ -220,12 +220,12 @@ def test_groups(tmp_path: Path) -> None:
     [
         ("{", "not JSON"),
         ("", "not JSON"),
-        ("[]", "expected an object of lists"),
-        ('{"a": "cat"}', "expected an object of lists"),
-        ('{"a": {"cat": 1}}', "expected an object of lists"),
-        ('{"a": [1.5]}', "group 'a' holds 1.5"),
-        ('{"a": [true]}', "group 'a' holds True"),
-        ('{"a": [null]}', "group 'a' holds None"),
+        ("[]", "expected an object that maps"),
+        ('{"a": "cat"}', "expected an object that maps"),
+        ('{"a": {"cat": 1}}', "expected an object that maps"),
+        ('{"a": [1.5]}', "group 'a' contains 1.5"),
+        ('{"a": [true]}', "group 'a' contains True"),
+        ('{"a": [null]}', "group 'a' contains None"),
         ('{"a": ["fish"]}', "no class named 'fish'"),
         ('{"a": [77]}', "no class with id 77"),
         ("[" * 100_000, "not JSON"),
@@ -378,7 +378,7 @@ def test_a_file_cut_at_300_an_image(tmp_path: Path) -> None:
     gt, dt = pair(tmp_path, *cut_file(300, 5))
     scores, done = evaluate(tmp_path, gt, dt, run=lvdet_command)
     assert len(scores["warnings"]) == 1
-    assert f"{dt} was cut at 300 detections an image" in scores["warnings"][0]
+    assert f"{dt} is truncated at 300 detections per image" in scores["warnings"][0]
     assert "AP-Fixed and AP-Pool" in scores["warnings"][0]
     assert done.err == f"warning: {scores['warnings'][0]}\n"
     scores, done = evaluate(tmp_path, gt, dt, "--protocols", "old")
@@ -399,7 +399,7 @@ def test_an_unknown_class(tmp_path: Path) -> None:
     assert done.err == f"warning: {scores['warnings'][0]}\n"
     assert scores["protocols"]["old"]["AP"] == pytest.approx(0.5)
     save(dt, [FOUND[0] | {"category_id": 77}])
-    lvdet_call("evaluate", gt, dt).refused("no category_id of it (77) is in")
+    lvdet_call("evaluate", gt, dt).refused("none of its category ids (77) are in")
 
 
 def test_an_annotation_of_id_0(tmp_path: Path) -> None:
@@ -475,7 +475,7 @@ def test_errors_warn_of_their_own_budget(tmp_path: Path) -> None:
     assert plain["warnings"] == []
     scores, done = evaluate(tmp_path, *paths, *options, "--errors")
     (text,) = scores["warnings"]
-    assert "AP-Fixed misses what was cut off" in text
+    assert "AP-Fixed misses the dropped detections" in text
     assert text in done.err
 
 

@@ -72,7 +72,7 @@ def test_images_and_calibration(files: Path, tmp_path: Path) -> None:
     lvdet_call("report", gt, dt, "-o", page, *options).good()
     text = page.read_text()
     assert f"image {number} (" in text
-    assert "platt, fitted before on" in text
+    assert "platt, fitted earlier on" in text
     assert text.count("data:image/jpeg;base64,") == 1
     lvdet_call("report", gt, dt, "-o", page, "--train", gt, dt).good()
     assert "hierarchical, fitted on" in page.read_text()
@@ -97,12 +97,12 @@ def test_figures(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize(
     ("says", "arguments"),
     [
-        ("unknown ending '.pdf'", ["-o", "report.pdf"]),
-        ("there is no folder", ["-o", "nowhere/report.html"]),
+        ("unknown extension '.pdf'", ["-o", "report.pdf"]),
+        ("no such folder", ["-o", "nowhere/report.html"]),
         ("two values", ["--train", "gt.json"]),
         ("expected one each", ["--train", "gt.json", "a", "--train", "gt.json", "b"]),
-        ("no such folder of images", ["--images", "nowhere"]),
-        ("no folder of them", ["--image-id", "3"]),
+        ("no such image folder", ["--images", "nowhere"]),
+        ("without a folder of images", ["--image-id", "3"]),
         ("is not in", ["--images", "images", "--image-id", "3"]),
         ("cal.json: No such file", ["--calibrator", "cal.json"]),
         ("method is 'magic'", ["--method", "magic"]),

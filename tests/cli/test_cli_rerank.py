@@ -64,8 +64,8 @@ def test_the_best_cap(files: tuple[Path, Path]) -> None:
     ("arguments", "says"),
     [
         (["--dets-per-class", "many"], "'many'"),
-        (["--dets-per-class", "-1"], "budget of -1"),
-        (["--dets-per-image", "-1"], "budget of -1"),
+        (["--dets-per-class", "-1"], "limit on detections is -1"),
+        (["--dets-per-image", "-1"], "limit on detections is -1"),
         (["-o", "out.csv"], "'.csv'"),
         (["--account", "out.json"], "expected one of .jsonl, .ndjson"),
         (["--summary", "out.jsonl"], "expected one of .json"),
@@ -81,7 +81,7 @@ def test_what_is_wrong_is_said_before_results_are_read(tmp_path: Path) -> None:
     gt, dt = pair(tmp_path, results="not JSON at all")
     for option, name in (("-o", "r.json"), ("--account", "a.jsonl"), ("--summary", "s.json")):
         target = tmp_path / "none" / name
-        lvdet_call("rerank", gt, dt, option, target).refused(name, "no folder", code=1)
+        lvdet_call("rerank", gt, dt, option, target).refused(name, "no such folder", code=1)
     lvdet_call("rerank", gt, dt, "-o", tmp_path / "out.csv").refused("out.csv", ".ndjson")
     lvdet_call("rerank", tmp_path / "no.json", dt).refused("no.json")
     folder = tmp_path / "folder.json"

@@ -102,7 +102,7 @@ def test_warnings_go_to_stderr(tmp_path: Path) -> None:
     lvdet.write_detections(dt, tmp_path / "dt.json")
     done = lvdet_call("sweep", tmp_path / "gt.json", tmp_path / "dt.json").good()
     assert done.err.startswith("warning: ")
-    assert "cut at 100 detections an image" in done.err
+    assert "truncated at 100 detections per image" in done.err
     assert "usually too low" in done.err
     assert "incomplete" in done.out
 
@@ -137,7 +137,7 @@ def test_subsets_in_other_words_are_one(files: tuple[Path, Path]) -> None:
 
 def test_a_table_s_title_promises_nothing(files: tuple[Path, Path]) -> None:
     done = lvdet_call("sweep", *files, "--paper", "ranking").good()
-    assert "AP-Old with and without a limit a class before it (ranking)" in done.out
+    assert "AP-Old with and without a class cap (ranking)" in done.out
 
 
 @pytest.mark.parametrize(
@@ -148,17 +148,17 @@ def test_a_table_s_title_promises_nothing(files: tuple[Path, Path]) -> None:
         (["--dets-per-image", "1,000"], "--dets-per-image has '000': did you mean 1000?"),
         (["--dets-per-class", "100,10,000,inf"], "--dets-per-class has '000': did you mean 10000?"),
         (["--dets-per-class", "050"], "did you mean 50?"),
-        (["--order", "last"], "order 'last'"),
-        (["--dets-per-image", ","], "--dets-per-image ','"),
-        (["--dets-per-class", "-3"], "budget of -3"),
-        (["--order", "last", "--dets-per-image", "3"], "order 'last'"),
+        (["--order", "last"], "order is 'last'"),
+        (["--dets-per-image", ","], "--dets-per-image is ','"),
+        (["--dets-per-class", "-3"], "limit on detections is -3"),
+        (["--order", "last", "--dets-per-image", "3"], "order is 'last'"),
         (["--subsets", "x"], "'x'"),
-        (["--paper", "rankings"], "no table 'rankings'"),
+        (["--paper", "rankings"], "unknown table 'rankings'"),
         (["--paper", ""], "--paper"),
         (["--iou", "mask"], "'mask'"),
         (["--output", "out.xlsx"], "'.xlsx'"),
-        (["--output", "out"], "unknown ending"),
-        (["--threads", "0"], "0 threads"),
+        (["--output", "out"], "unknown extension"),
+        (["--threads", "0"], "threads is 0"),
     ],
 )
 def test_bad_options_are_one_line(arguments: list[str], says: str, tmp_path: Path) -> None:
@@ -176,5 +176,5 @@ def test_an_output_that_cannot_be_is_said_first(files: tuple[Path, Path], tmp_pa
     target = tmp_path / "none" / "out.json"
     for verb in ("sweep", "audit", "evaluate"):
         done = lvdet_call(verb, files[0], tmp_path / "none.json", "--output", target)
-        done.refused("out.json", "no folder", code=1)
+        done.refused("out.json", "no such folder", code=1)
     lvdet_call("sweep", *files, "--output", tmp_path / "out.json").good()

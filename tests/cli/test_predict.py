@@ -123,8 +123,8 @@ def test_refusals(folder: Path, tmp_path: Path) -> None:
         "file name '9'"
     )
     lvdet_call(*call, *out, "--image", "3", "--picture", tmp_path / "a.jpg").refused(".png")
-    lvdet_call(*call, "-o", tmp_path / "out.txt").refused("unknown ending")
-    lvdet_call(*call, "-o", tmp_path / "none" / "out.json").refused("there is no folder", code=1)
+    lvdet_call(*call, "-o", tmp_path / "out.txt").refused("unknown extension")
+    lvdet_call(*call, "-o", tmp_path / "none" / "out.json").refused("no such folder", code=1)
     lvdet_call(*call, "-o", tmp_path / "out.json", "--device", "gpu").refused("--device is 'gpu'")
     lvdet_call("predict", tmp_path, folder / "images", *out).refused("no checkpoint")
     lvdet_call("predict", folder / "run", folder / "val.json", *out).refused("pass --images")

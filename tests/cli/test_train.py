@@ -75,7 +75,9 @@ def test_files_that_are_not_there(folder: Path, tmp_path: Path) -> None:
     arguments = ("train", folder / "tiny.toml", "--device", "cpu", "--output", tmp_path / "run")
     lvdet_call(*arguments, "--set", f"data.train={tmp_path}/none.json").refused("none.json")
     lvdet_call(*arguments, "--set", f"data.train_images={tmp_path}").refused("8 of 8")
-    lvdet_call(*arguments, "--summary", tmp_path / "no" / "out.json").refused("no folder", code=1)
+    lvdet_call(*arguments, "--summary", tmp_path / "no" / "out.json").refused(
+        "no such folder", code=1
+    )
     assert not (tmp_path / "run").exists()
 
 

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -69,7 +70,7 @@ def test_a_detector_is_no_better_than_itself(seed: int, style: str) -> None:
         assert metrics["AP"].error == 0
     assert all(row.fixed.delta == row.old.delta == 0 for row in one.classes)
     assert not any(row.holds for row in one.classes)
-    assert all("no difference" in text for text in result.verdicts[:3])
+    assert all("no significant difference" in text for text in result.verdicts[:3])
 
 
 @settings(max_examples=10)
@@ -141,7 +142,7 @@ def test_a_gain_under_ap_old_alone_vanishes() -> None:
     assert not (protocols["fixed"]["AP"].holds and protocols["fixed"]["AP"].delta > 0)
     said = " ".join(result.verdicts)
     assert "AP-Old (10/image): re-ranked is better than plain" in said
-    assert "The gain of re-ranked under AP-Old vanishes under AP-Fixed" in said
+    assert re.search("The gain of re-ranked under AP-Old (vanishes|reverses) under AP-Fixed", said)
 
 
 def test_a_bias_of_the_scores_is_seen_under_ap_old_and_not_under_ap_fixed() -> None:
@@ -156,7 +157,7 @@ def test_a_bias_of_the_scores_is_seen_under_ap_old_and_not_under_ap_fixed() -> N
     assert one.old_beyond_fixed.delta == pytest.approx(one.protocols["old"]["AP"].delta, abs=1e-12)
     assert one.old_beyond_fixed.low == pytest.approx(one.protocols["old"]["AP"].low, abs=1e-12)
     assert any(
-        text.startswith("The gain of plain under AP-Old vanishes under AP-Fixed: there it is +0.00")
+        text.startswith("The gain of plain under AP-Old vanishes under AP-Fixed: +0.00")
         for text in result.verdicts
     )
 
@@ -165,15 +166,15 @@ def test_a_better_detector_is_better_under_both() -> None:
     gt, poor = lvdet.simulate(300, 12, seed=2, localisation=0.3, dets_per_image=100)
     _, good = lvdet.simulate(300, 12, seed=2, localisation=0.9, dets_per_image=100)
     result = lvdet.compare(gt, [poor, good], names=["poor", "good"], resamples=200)
-    assert "The gain of good holds under AP-Old and under AP-Fixed." in result.verdicts
+    assert "The gain of good holds under both AP-Old and AP-Fixed." in result.verdicts
     assert "vanishes" not in " ".join(result.verdicts)
     worse = lvdet.compare(gt, [good, poor], names=["good", "poor"], resamples=200)
-    assert "The loss of poor holds under AP-Old and under AP-Fixed." in worse.verdicts
+    assert "The loss of poor holds under both AP-Old and AP-Fixed." in worse.verdicts
     held = [row for row in result.compared[0].classes if row.holds]
     assert held
     assert all(row.tested and row.images >= 10 and row.fixed.delta > 0 for row in held)
     assert any(not row.tested for row in result.compared[0].classes)
-    assert any(f"{len(held)} differ ({len(held)} better, 0 worse)" in t for t in result.verdicts)
+    assert any(f"differ ({len(held)} better, 0 worse)" in t for t in result.verdicts)
 
 
 def test_objects_in_few_images_have_no_interval() -> None:
@@ -190,7 +191,9 @@ def test_objects_in_few_images_have_no_interval() -> None:
     assert not item.holds
     assert "too few images have objects" in result.verdicts[0]
     assert not any("holds" in text or "vanishes" in text for text in result.verdicts)
-    assert any("the intervals of AP may be too narrow" in text for text in result.warnings)
+    assert any(
+        "the confidence intervals of AP may be too narrow" in text for text in result.warnings
+    )
 
 
 def test_few_images_are_warned_of() -> None:
@@ -328,14 +331,14 @@ def test_hostile_names_are_harmless() -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"resamples": 99}, "99 resamples, expected 100 or more"),
+        ({"resamples": 99}, "resamples is 99, expected at least 100"),
         ({"resamples": 1000.0}, "resamples is 1000.0"),
-        ({"confidence": 0.0}, "confidence of 0.0"),
-        ({"confidence": 1.0}, "confidence of 1.0"),
-        ({"confidence": NAN}, "confidence of nan"),
-        ({"seed": -1}, "seed of -1"),
+        ({"confidence": 0.0}, "confidence is 0.0"),
+        ({"confidence": 1.0}, "confidence is 1.0"),
+        ({"confidence": NAN}, "confidence is nan"),
+        ({"seed": -1}, "seed is -1"),
         ({"names": ["a"]}, "1 names for 2 detectors"),
-        ({"dets_per_class": -1}, "budget of -1"),
+        ({"dets_per_class": -1}, "limit on detections is -1"),
         ({"iou": "box"}, "iou is 'box'"),
     ],
 )
@@ -347,7 +350,7 @@ def test_settings_that_make_no_sense(options: dict[str, Any], says: str) -> None
 
 def test_detectors_that_cannot_be_compared(tmp_path: Path) -> None:
     gt, pair = two(0)
-    with pytest.raises(lvdet.InputError, match="1 results to compare, expected two or more"):
+    with pytest.raises(lvdet.InputError, match="1 results to compare, expected at least 2"):
         lvdet.compare(gt, pair[:1])
     with pytest.raises(lvdet.InputError, match="a list of tables or paths"):
         lvdet.compare(gt, "ab")  # type: ignore[arg-type]
@@ -355,7 +358,7 @@ def test_detectors_that_cannot_be_compared(tmp_path: Path) -> None:
         lvdet.compare(gt, ["-", "-"])
     other, _ = made(1)
     pairs = [load_pair(truth, pair[0], None) for truth in (gt, replace(gt))]
-    with pytest.raises(lvdet.InputError, match="have other annotations"):
+    with pytest.raises(lvdet.InputError, match="use different annotations"):
         compare_pairs(pairs)
     with pytest.raises(lvdet.InputError, match="image_id"):
         lvdet.compare(other, pair)
@@ -366,9 +369,9 @@ def test_detectors_that_cannot_be_compared(tmp_path: Path) -> None:
     with pytest.raises(lvdet.InputError, match="was read without rows"):
         compare_pairs([pairs[0], replace(pairs[0], results=cut)])
     masked, with_masks = made(0, masks=True)
-    with pytest.raises(lvdet.InputError, match=r"has masks, .* has none"):
+    with pytest.raises(lvdet.InputError, match=r"has masks but .* has none"):
         lvdet.compare(masked, [with_masks, replace(with_masks, masks=None)])
-    with pytest.raises(lvdet.InputError, match=r"has masks, .* has none"):
+    with pytest.raises(lvdet.InputError, match=r"has masks but .* has none"):
         lvdet.compare(masked, [replace(with_masks, masks=None), with_masks])
 
 

@@ -211,7 +211,7 @@ def test_own_groups(tmp_path: Path) -> None:
     _, diagnosis = diagnosed(tmp_path, said(CAT, LEFT, 0.9), groups={"pets": ["cat", DOG]})
     assert diagnosis.ap["pets"] == pytest.approx(0.5)
     assert diagnosis.costs["missed"]["pets"] == pytest.approx(0.5)
-    with pytest.raises(lvdet.InputError, match="'all' is the name of all classes"):
+    with pytest.raises(lvdet.InputError, match="'all' is reserved for all classes"):
         diagnosed(tmp_path, said(CAT, LEFT, 0.9), groups={"all": ["cat"]})
 
 

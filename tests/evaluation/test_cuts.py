@@ -81,4 +81,4 @@ def test_a_cut_can_raise_ap(tmp_path: Path) -> None:
     assert pytest.approx(0.75) == whole["fixed"].AP
     assert pytest.approx(1) == found["fixed"].AP
     assert lvdet.audit(gt, cut).standing["fixed"] == "incomplete"
-    assert "misses what was cut off, and is usually too low" in found.warnings[0]
+    assert "misses the dropped detections and is usually too low" in found.warnings[0]

@@ -125,7 +125,7 @@ def test_thresholds_of_ones_own(simulated: tuple) -> None:
         ({"iou": "segm"}, "masks"),
         ({"classes": ["no such class"]}, "no such class"),
         ({"classes": "no such"}, "'no such'"),
-        ({"classes": 5}, "classes 5"),
+        ({"classes": 5}, "classes are 5"),
         ({"dets_per_image": 2.5}, "2.5"),
         ({"dets_per_class": 2**70}, str(2**70)),
         ({"thresholds": ["a"]}, "'a'"),

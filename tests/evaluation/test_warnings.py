@@ -25,29 +25,29 @@ def uncut() -> Tables:
 
 def test_ap_fixed_and_ap_pool_of_a_cut_file_are_incomplete(cut: Tables) -> None:
     text = " ".join(lvdet.evaluate(*cut).warnings)
-    assert "was cut at 300 detections an image" in text
+    assert "is truncated at 300 detections per image" in text
     assert "(30 of 30 images have exactly 300)" in text
-    assert "AP-Fixed and AP-Pool miss what was cut off, and are usually too low" in text
+    assert "AP-Fixed and AP-Pool miss the dropped detections and are usually too low" in text
     assert not lvdet.evaluate(*cut, protocols=["old"]).warnings
 
 
 def test_ap_old_above_the_cut_is_incomplete_too(cut: Tables) -> None:
     text = " ".join(lvdet.evaluate(*cut, protocols="old", dets_per_image=1000).warnings)
-    assert "AP-Old misses what was cut off, and is usually too low" in text
+    assert "AP-Old misses the dropped detections and is usually too low" in text
 
 
 def test_some_classes_of_a_cut_file_are_incomplete_too(cut: Tables) -> None:
     """The cut counted all classes: of these alone it might have left more."""
     text = " ".join(lvdet.evaluate(*cut, protocols="old", classes="rc").warnings)
-    assert "AP-Old misses what was cut off" in text
+    assert "AP-Old misses the dropped detections" in text
 
 
 @pytest.mark.parametrize(
     ("images", "says"),
     [
-        (1, "seems to have been cut at 300 detections an image before it came here (1 of 8 images"),
-        (4, "seems to have been cut at 300 detections an image before it came here (4 of 8 images"),
-        (5, "was cut at 300 detections an image before it came here (5 of 8 images have exactly"),
+        (1, "appears truncated at 300 detections per image (1 of 8 images"),
+        (4, "appears truncated at 300 detections per image (4 of 8 images"),
+        (5, "is truncated at 300 detections per image (5 of 8 images have exactly"),
     ],
 )
 def test_few_images_are_little_evidence(images: int, says: str) -> None:
@@ -70,12 +70,14 @@ def cut_by_class(uncut: Tables, limit: int = 60) -> Tables:
 def test_ap_old_of_a_file_cut_by_class_is_that_of_reranked_results(uncut: Tables) -> None:
     gt, dt = cut_by_class(uncut)
     (text,) = lvdet.evaluate(gt, dt, dets_per_class=60).warnings
-    assert "was cut at 60 detections a class" in text
+    assert "is truncated at 60 detections per class" in text
     assert "classes have exactly 60" in text
-    assert "AP-Old is that of results re-ranked by 60 a class" in text
+    assert "AP-Old is computed from results already re-ranked with a class cap of 60" in text
     assert "AP-Fixed" not in text
     (text,) = lvdet.evaluate(gt, dt).warnings
-    assert "re-ranked by 60 a class; AP-Fixed and AP-Pool miss what was cut off" in text
+    assert (
+        "re-ranked with a class cap of 60; AP-Fixed and AP-Pool miss the dropped detections" in text
+    )
     assert not lvdet.evaluate(gt, dt, protocols=["fixed", "pool"], dets_per_class=60).warnings
     # And so it is: the same as the paper's "Ranking 2" of the whole file.
     again = lvdet.rerank(*uncut, dets_per_class=60).after["old"]["AP"]
@@ -106,7 +108,10 @@ def test_a_sweep_of_a_file_cut_by_class(uncut: Tables) -> None:
         assert row.reranked == bool(image_first), row
         assert row.incomplete == (not image_first and row.dets_per_class != 60), row
     (text,) = result.warnings
-    assert "3 of 8 rows are those of results re-ranked by 60 a class; 3 of 8 rows miss" in text
+    assert (
+        "3 of 8 rows are computed from results already re-ranked with a class cap of 60; 3 of 8 rows miss"
+        in text
+    )
     assert "re-ranked" in str(result)
     assert "incomplete" in str(result)
 
@@ -114,8 +119,11 @@ def test_a_sweep_of_a_file_cut_by_class(uncut: Tables) -> None:
 def test_reranking_a_file_cut_by_class(uncut: Tables) -> None:
     gt, dt = cut_by_class(uncut)
     (text,) = lvdet.rerank(gt, dt, dets_per_class=30).warnings
-    assert "AP-Old before re-ranking is that of results re-ranked by 60 a class" in text
-    assert "; AP-Fixed misses what was cut off" in text
+    assert (
+        "AP-Old before re-ranking is computed from results already re-ranked with a class cap of 60"
+        in text
+    )
+    assert "; AP-Fixed misses the dropped detections" in text
     text = " ".join(lvdet.rerank(gt, dt, dets_per_class=90).warnings)
     assert "AP-Old after re-ranking and AP-Fixed miss" in text
     assert "No class has more than 60 detections" in text
@@ -123,14 +131,14 @@ def test_reranking_a_file_cut_by_class(uncut: Tables) -> None:
 
 def test_reranking_a_file_cut_by_image(cut: Tables) -> None:
     (text,) = lvdet.rerank(*cut, dets_per_class=30).warnings
-    assert "AP-Old after re-ranking and AP-Fixed miss what was cut off" in text
+    assert "AP-Old after re-ranking and AP-Fixed miss the dropped detections" in text
 
 
 def test_coco_s_own_limit_misses_what_was_cut_below_it() -> None:
     gt, dt = lvdet.simulate(images=30, classes=40, dets_per_image=99, style="coco", seed=1)
     (text,) = lvdet.evaluate(gt, dt, protocols="old").warnings
-    assert "was cut at 99" in text
-    assert "AP-Old misses what was cut off" in text
+    assert "is truncated at 99" in text
+    assert "AP-Old misses the dropped detections" in text
     gt, dt = lvdet.simulate(images=30, classes=40, dets_per_image=100, style="coco", seed=1)
     assert not lvdet.evaluate(gt, dt, protocols="old").warnings
 
@@ -142,4 +150,4 @@ def test_coco_s_own_limit_misses_what_was_cut_below_it() -> None:
 def test_an_empty_file_is_said(verb: Callable[..., Any], uncut: Tables) -> None:
     gt, dt = uncut
     (text,) = verb(gt, dt[:0]).warnings
-    assert text == "simulated detections has no detections: an AP of it says nothing."
+    assert text == "simulated detections has no detections, so its AP is meaningless."

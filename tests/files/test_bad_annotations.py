@@ -152,16 +152,16 @@ def test_an_outermost_level_that_is_not_json(text: str, tmp_path: Path) -> None:
         ("null", "expected an annotation file"),
         ("\ufeff{}", "expected an annotation file"),
         ("\x89PNG\r\n", "expected an annotation file"),
-        ("[]", "this is a list, as a results file is"),
-        (json.dumps(ROWS), "this is a list, as a results file is"),
+        ("[]", "this is a list, like a results file"),
+        (json.dumps(ROWS), "this is a list, like a results file"),
         ("\n".join(json.dumps(row) for row in ROWS), "byte"),
-        (json.dumps(ROWS[0]), "there is no list 'images': not an annotation file"),
-        ("{}", "there is no list 'images': not an annotation file"),
-        ('{"a": 1}', "there is no list 'images': not an annotation file"),
+        (json.dumps(ROWS[0]), "no 'images' list: not an annotation file"),
+        ("{}", "no 'images' list: not an annotation file"),
+        ('{"a": 1}', "no 'images' list: not an annotation file"),
         ('{"images": {}}', "expected a list"),
         ('{"annotations": null}', "expected a list"),
         ('{"categories": 5}', "expected a list"),
-        ('{"images": [], "images": []}', "the same list stands in the file twice"),
+        ('{"images": [], "images": []}', "the file contains this list twice"),
         ('{"images": [1]}', "expected '{'"),
         ('{"images": [[]]}', "expected '{'"),
         ('{"images": [null]}', "expected '{'"),
@@ -181,7 +181,7 @@ def test_a_file_of_another_kind(text: str, says: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("key", ["images", "annotations", "categories"])
 def test_a_missing_list(key: str, tmp_path: Path) -> None:
     content = {name: value for name, value in coco().items() if name != key}
-    refused_truth(save(tmp_path / "gt.json", content), f"there is no list '{key}'")
+    refused_truth(save(tmp_path / "gt.json", content), f"no '{key}' list")
 
 
 # Records
@@ -191,23 +191,23 @@ WRONG: list[tuple[str, str, Any, str]] = [
         (table, "id", value, says)
         for table in ("images", "annotations", "categories")
         for value, says in (
-            (None, "id is null, expected a whole number"),
-            ("5", "id is a string, expected a whole number"),
-            (5.5, "id is 5.5, expected a whole number"),
-            (2**63, "id is 9223372036854775808, expected a whole number"),
-            (True, "id is true or false, expected a whole number"),
+            (None, "id is null, expected an integer"),
+            ("5", "id is a string, expected an integer"),
+            (5.5, "id is 5.5, expected an integer"),
+            (2**63, "id is 9223372036854775808, expected an integer"),
+            (True, "id is true or false, expected an integer"),
         )
     ),
     ("images", "height", None, "height is null"),
     ("images", "height", -1, "height is -1, expected 0 to 1,000,000"),
     ("images", "width", 2**40, "expected 0 to 1,000,000"),
-    ("images", "width", 1.5, "width is 1.5, expected a whole number"),
+    ("images", "width", 1.5, "width is 1.5, expected an integer"),
     ("images", "file_name", 5, "file_name is a number, expected a string"),
     ("images", "coco_url", [], "coco_url is a list, expected a string"),
     ("images", "neg_category_ids", None, "neg_category_ids is null, expected a list of numbers"),
     ("images", "neg_category_ids", 5, "neg_category_ids is a number, expected a list"),
     ("images", "neg_category_ids", ["a"], "an item of neg_category_ids is a string"),
-    ("images", "neg_category_ids", [1.5], "an item of neg_category_ids is not a whole number"),
+    ("images", "neg_category_ids", [1.5], "an item of neg_category_ids is not an integer"),
     ("images", "not_exhaustive_category_ids", {}, "not_exhaustive_category_ids is an object"),
     ("categories", "name", None, "name is null, expected a string"),
     ("categories", "name", 5, "name is a number, expected a string"),
@@ -226,7 +226,7 @@ WRONG: list[tuple[str, str, Any, str]] = [
     ("annotations", "bbox", [float("nan"), 2, 3, 4], "expected finite numbers"),
     ("annotations", "area", None, "area is null, expected a number"),
     ("annotations", "area", "5", "area is a string, expected a number"),
-    ("annotations", "area", -1, "area -1, expected sizes of 0 or more"),
+    ("annotations", "area", -1, "area -1, expected non-negative sizes"),
     ("annotations", "area", float("inf"), "area inf, expected finite numbers"),
     ("annotations", "iscrowd", None, "iscrowd is null, expected 0 or 1"),
     ("annotations", "iscrowd", "1", "iscrowd is a string, expected 0 or 1"),
@@ -234,10 +234,15 @@ WRONG: list[tuple[str, str, Any, str]] = [
     ("annotations", "segmentation", 5, "segmentation is a number, expected RLE"),
     ("annotations", "segmentation", [[1, 2, 3, 4]], "a polygon of segmentation has 4 numbers"),
     ("annotations", "segmentation", [[1, 2, 3, 4, 5, 6, 7]], "has 7 numbers"),
-    ("annotations", "segmentation", [[1, 2, 3, 4, 5, float("inf")]], "outside any image"),
+    ("annotations", "segmentation", [[1, 2, 3, 4, 5, float("inf")]], "out of range"),
     ("annotations", "segmentation", {"size": [50, 20]}, "RLE has no counts"),
-    ("annotations", "segmentation", {"size": [50, 20], "counts": [999]}, "do not fill its size"),
-    ("annotations", "segmentation", {"size": [50, 20], "counts": "z"}, "counts are damaged"),
+    (
+        "annotations",
+        "segmentation",
+        {"size": [50, 20], "counts": [999]},
+        "do not add up to its size",
+    ),
+    ("annotations", "segmentation", {"size": [50, 20], "counts": "z"}, "counts are corrupt"),
     (
         "annotations",
         "segmentation",
@@ -269,7 +274,7 @@ def test_a_field_of_the_wrong_kind(
 def test_a_missing_key(table: str, key: str, tmp_path: Path) -> None:
     content = lvis()
     del content[table][1][key]
-    refused_truth(save(tmp_path / "gt.json", content), f"{NAMES[table]} row 1", f"no {key}")
+    refused_truth(save(tmp_path / "gt.json", content), f"{NAMES[table]} row 1", f"{key} is missing")
 
 
 @pytest.mark.parametrize("table", ["images", "annotations", "categories"])

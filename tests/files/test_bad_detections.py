@@ -53,7 +53,7 @@ def test_every_prefix_of_lines(tmp_path: Path) -> None:
         try:
             records = [json.loads(line) for line in text[:cut].splitlines()]
         except ValueError:
-            with pytest.raises(lvdet.InputError, match=r"cut off|byte"):
+            with pytest.raises(lvdet.InputError, match=r"truncated|byte"):
                 lvdet.read_detections(path)
         else:
             assert_holds(lvdet.read_detections(path), records)
@@ -71,7 +71,7 @@ def test_every_prefix_of_gzip(tmp_path: Path) -> None:
 
 def test_a_cut_file_names_its_last_row(tmp_path: Path) -> None:
     text = json.dumps(WHOLE * 5)[:-30]
-    refused(save(tmp_path / "r.json", text), "row 9", f"byte {len(text):,}", "cut off")
+    refused(save(tmp_path / "r.json", text), "row 9", f"byte {len(text):,}", "truncated")
 
 
 @pytest.mark.parametrize("text", ["", " ", "\n\r\n\t "])
@@ -173,13 +173,13 @@ WRONG: list[tuple[str, Any, str]] = [
     *((key, True, f"{key} is true or false, expected a") for key in ("category_id", "score")),
     *((key, [1], f"{key} is a list, expected a") for key in ("image_id", "score")),
     *((key, {}, f"{key} is an object, expected a") for key in ("category_id", "score")),
-    ("image_id", 1.5, "image_id is 1.5, expected a whole number"),
-    ("image_id", 2**63, "image_id is 9223372036854775808, expected a whole number"),
-    ("image_id", -(2**63) - 1, "image_id is -9223372036854775809, expected a whole number"),
-    ("category_id", 10**40, "expected a whole number"),
-    ("category_id", 1e30, "category_id is 1e+30, expected a whole number"),
-    ("image_id", float("nan"), "image_id is NaN, expected a whole number"),
-    ("category_id", float("inf"), "category_id is Infinity, expected a whole number"),
+    ("image_id", 1.5, "image_id is 1.5, expected an integer"),
+    ("image_id", 2**63, "image_id is 9223372036854775808, expected an integer"),
+    ("image_id", -(2**63) - 1, "image_id is -9223372036854775809, expected an integer"),
+    ("category_id", 10**40, "expected an integer"),
+    ("category_id", 1e30, "category_id is 1e+30, expected an integer"),
+    ("image_id", float("nan"), "image_id is NaN, expected an integer"),
+    ("category_id", float("inf"), "category_id is Infinity, expected an integer"),
     ("score", float("nan"), "score is nan, expected a finite number"),
     ("score", float("inf"), "score is inf, expected a finite number"),
     ("score", float("-inf"), "score is -inf, expected a finite number"),
@@ -195,8 +195,8 @@ WRONG: list[tuple[str, Any, str]] = [
     ("bbox", [[1, 2, 3, 4]], "an item of bbox is a list, expected a number"),
     ("bbox", [1, 2, float("nan"), 4], "bbox is [1, 2, nan, 4], expected finite numbers"),
     ("bbox", [float("-inf"), 2, 3, 4], "bbox is [-inf, 2, 3, 4], expected finite numbers"),
-    ("bbox", [1, 2, -3, 4], "bbox is [1, 2, -3, 4], expected a width and height of 0 or more"),
-    ("bbox", [1, 2, 3, -1e-9], "expected a width and height of 0 or more"),
+    ("bbox", [1, 2, -3, 4], "bbox is [1, 2, -3, 4], expected a non-negative width and height"),
+    ("bbox", [1, 2, 3, -1e-9], "expected a non-negative width and height"),
 ]
 
 
@@ -213,19 +213,19 @@ def test_a_missing_key(key: str, tmp_path: Path) -> None:
     record = {name: value for name, value in ROWS[1].items() if name != key}
     byte = len(RECORD) + 3
     path = save(tmp_path / "r.json", with_row(record))
-    refused(path, f"row 1, byte {byte}", f"there is no {key}")
+    refused(path, f"row 1, byte {byte}", f"{key} is missing")
 
 
 def test_no_place(tmp_path: Path) -> None:
     record = {name: value for name, value in ROWS[1].items() if name != "bbox"}
     path = save(tmp_path / "r.json", with_row(record))
-    refused(path, "row 1, byte ", "there is neither bbox nor segmentation")
+    refused(path, "row 1, byte ", "has neither bbox nor segmentation")
     with pytest.raises(lvdet.InputError, match="neither bbox nor segmentation"):
         lvdet.read_detections(path, masks=False)
 
 
 def test_an_empty_record(tmp_path: Path) -> None:
-    refused(save(tmp_path / "r.json", with_row({})), "row 1, byte ", "there is no image_id")
+    refused(save(tmp_path / "r.json", with_row({})), "row 1, byte ", "image_id is missing")
 
 
 def test_the_byte_is_where_the_value_stands(tmp_path: Path) -> None:
@@ -239,7 +239,9 @@ def test_the_byte_is_where_the_run_stands(run: float, tmp_path: Path) -> None:
     record = ROWS[1] | {"segmentation": {"size": [4, 3], "counts": [5, run, 7]}}
     text = with_row(record)
     byte = text.index(f"{run}, 7")
-    refused(save(tmp_path / "r.json", text), f"byte {byte}: RLE has a run that is not a length")
+    refused(
+        save(tmp_path / "r.json", text), f"byte {byte}: RLE has a run that is not a valid length"
+    )
 
 
 # Masks
@@ -280,8 +282,8 @@ def test_an_annotation_file(tmp_path: Path) -> None:
 
 
 def test_no_such_file(tmp_path: Path) -> None:
-    refused(tmp_path / "nowhere.json", "there is no such file")
-    refused(f"{tmp_path}/nowhere-*.json", "no file matches")
+    refused(tmp_path / "nowhere.json", "no such file")
+    refused(f"{tmp_path}/nowhere-*.json", "no files match")
     with pytest.raises(lvdet.InputError, match="nowhere"):
         lvdet.read_detections([save(tmp_path / "r.json", ROWS), tmp_path / "nowhere.json"])
 

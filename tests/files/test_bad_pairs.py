@@ -61,13 +61,13 @@ def test_an_unknown_class_uses_no_budget(tmp_path: Path) -> None:
     exact = lvdet.evaluate(gt, dt, dets_per_image=1, exact_lvis=True)
     assert result["old"].AR > 0.4
     assert exact["old"].AR == 0
-    assert "left out" in result.warnings[0]
+    assert "dropped" in result.warnings[0]
     assert "use up budget" in exact.warnings[0]
 
 
 def test_only_unknown_classes(tmp_path: Path) -> None:
     records = [FOUND[0] | {"category_id": 1000 + number} for number in range(9)]
-    refused_pair(tmp_path, records, "no category_id of it (1000, 1001, 1002, 1003, 1004, …)")
+    refused_pair(tmp_path, records, "none of its category ids (1000, 1001, 1002, 1003, 1004, …)")
 
 
 def test_no_detections(tmp_path: Path) -> None:
@@ -88,6 +88,6 @@ def test_masks_of_another_size(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("iou", ["segm", "boundary"])
 def test_no_masks_where_they_are_compared(iou: str, tmp_path: Path) -> None:
-    refused_pair(tmp_path, FOUND, f"has no masks, which iou '{iou}' compares", iou=iou)
+    refused_pair(tmp_path, FOUND, f"has no masks, but iou is '{iou}'", iou=iou)
     good = {"segmentation": {"size": [50, 20], "counts": [1000]}}
-    refused_pair(tmp_path, [FOUND[0] | good, FOUND[1]], "row 1: there is no mask", iou=iou)
+    refused_pair(tmp_path, [FOUND[0] | good, FOUND[1]], "row 1: has no mask", iou=iou)

@@ -30,10 +30,10 @@ def refused_object(source: Any, *says: str) -> None:
 @pytest.mark.parametrize(
     ("key", "value", "says"),
     [
-        *((key, None, f"there is no {key}") for key in ("image_id", "category_id", "score")),
-        *((key, "1", f"'1' is not a number for {key}") for key in ("image_id", "score")),
-        *((key, True, f"True is not a number for {key}") for key in ("category_id", "score")),
-        *((key, [1], f"[1] is not a number for {key}") for key in ("image_id", "score")),
+        *((key, None, f"{key} is missing") for key in ("image_id", "category_id", "score")),
+        *((key, "1", f"{key} is '1', expected a number") for key in ("image_id", "score")),
+        *((key, True, f"{key} is True, expected a number") for key in ("category_id", "score")),
+        *((key, [1], f"{key} is [1], expected a number") for key in ("image_id", "score")),
         ("score", float("nan"), "score is nan"),
         ("score", np.inf, "score is inf"),
         ("bbox", [1, 2, 3], "bbox has 3 numbers"),
@@ -41,8 +41,8 @@ def refused_object(source: Any, *says: str) -> None:
         ("bbox", np.zeros(3), "bbox has 3 numbers"),
         ("bbox", [1, None, 3, 4], "bbox is [1, nan, 3, 4]"),
         ("bbox", [1, 2, np.inf, 4], "bbox is [1, 2, inf, 4]"),
-        ("bbox", [1, 2, -3, 4], "expected a width and height of 0 or more"),
-        ("bbox", None, "there is neither bbox nor segmentation"),
+        ("bbox", [1, 2, -3, 4], "expected a non-negative width and height"),
+        ("bbox", None, "has neither bbox nor segmentation"),
         ("bbox", 5, "bbox"),
         ("bbox", ["a", 2, 3, 4], "bbox"),
         ("bbox", "1234", "bbox"),
@@ -74,7 +74,7 @@ def test_an_id_that_is_no_id(key: str, value: Any) -> None:
 @pytest.mark.parametrize("key", ["image_id", "category_id", "score"])
 def test_a_missing_key(key: str) -> None:
     record = {name: value for name, value in ROWS[1].items() if name != key}
-    refused_object([ROWS[0], record], "detections, row 1", f"there is no {key}")
+    refused_object([ROWS[0], record], "detections, row 1", f"{key} is missing")
 
 
 @pytest.mark.parametrize("item", [5, None, "a", [1, 2], b"{}"])
@@ -103,8 +103,8 @@ def test_a_mask_that_cannot_be(segmentation: Any, box: bool) -> None:
         ({"bbox": [[1, 2, 3], [4, 5, 6]]}, "box has shape (2, 3), expected (N, 4)"),
         ({"bbox": [1, 2, 3, 4]}, "box has shape (4,), expected (N, 4)"),
         ({"bbox": np.zeros((2, 4, 1))}, "box has shape (2, 4, 1), expected (N, 4)"),
-        ({"image_id": [1.5, 2]}, "row 0: image_id is 1.5, expected a whole number"),
-        ({"category_id": [1, np.inf]}, "row 1: category_id is inf, expected a whole number"),
+        ({"image_id": [1.5, 2]}, "row 0: image_id is 1.5, expected a 64-bit integer"),
+        ({"category_id": [1, np.inf]}, "row 1: category_id is inf, expected a 64-bit integer"),
         ({"image_id": ["1", "2"]}, "image_id is a 1-dimensional array of"),
         ({"image_id": [[1], [2]]}, "image_id is a 2-dimensional array of"),
         ({"image_id": [True, False]}, "image_id is a 1-dimensional array of bool"),
@@ -128,7 +128,7 @@ def test_arrays(changes: Json, says: str) -> None:
 @pytest.mark.parametrize("key", ["image_id", "category_id", "score"])
 def test_a_missing_array(key: str) -> None:
     arrays = {name: value for name, value in GOOD.items() if name != key}
-    refused_object(arrays, f"there is no '{key}', it has")
+    refused_object(arrays, f"no '{key}' array, found")
 
 
 def test_arrays_without_a_place() -> None:

@@ -59,24 +59,24 @@ def test_every_problem_of_the_results(tmp_path: Path) -> None:
     found = check(tmp_path, lvis(), records)
     assert [(row, what) for _, row, what in found][:11] == [
         (1, "score is a string, expected a number"),
-        (2, "category_id is 1.5, expected a whole number"),
-        (2, "there is no image_id"),
-        (2, "there is no score"),
-        (2, "there is neither bbox nor segmentation"),
+        (2, "category_id is 1.5, expected an integer"),
+        (2, "image_id is missing"),
+        (2, "score is missing"),
+        (2, "has neither bbox nor segmentation"),
         (4, "bbox has 3 numbers, expected 4 [x, y, w, h]"),
         (6, "bbox is null, expected a list of numbers"),
         (6, "score is null, expected a number"),
-        (7, "RLE counts are damaged (50 x 20)"),
-        (8, "a polygon of segmentation has 3 numbers, expected x, y of 3 or more points"),
-        (10, f"image_id is {2**70}, expected a whole number"),
+        (7, "RLE counts are corrupt (50 x 20)"),
+        (8, "a polygon of segmentation has 3 numbers, expected at least 3 x, y points"),
+        (10, f"image_id is {2**70}, expected an integer"),
     ]
 
 
 def test_a_problem_is_told_once(tmp_path: Path) -> None:
     records = [FOUND[0], FOUND[0] | {"image_id": "x"}, FOUND[0] | {"category_id": None}]
     assert [(row, what) for _, row, what in check(tmp_path, lvis(), records)] == [
-        (1, "image_id is a string, expected a whole number"),
-        (2, "category_id is null, expected a whole number"),
+        (1, "image_id is a string, expected an integer"),
+        (2, "category_id is null, expected an integer"),
     ]
 
 
@@ -95,7 +95,7 @@ def test_every_number_that_cannot_be(tmp_path: Path) -> None:
     assert check(tmp_path, lvis(), records) == [
         ("", 1, "score is nan, expected a finite number"),
         ("", 2, "bbox is [1, inf, 3, 4], expected finite numbers"),
-        ("", 4, "bbox is [1, 2, -3, 4], expected a width and height of 0 or more"),
+        ("", 4, "bbox is [1, 2, -3, 4], expected a non-negative width and height"),
         ("", 6, "score is -inf, expected a finite number"),
     ]
 
@@ -132,11 +132,9 @@ def test_every_problem_of_the_annotations(tmp_path: Path) -> None:
     content["categories"][2]["frequency"] = "q"
     assert sorted(check(tmp_path, content)) == [
         ("annotation", 0, "bbox has 2 numbers, expected 4 [x, y, w, h]"),
-        ("annotation", 2, "id is a string, expected a whole number"),
-        *(
-            ("annotation", 2, f"there is no {key}")
-            for key in ("area", "bbox", "category_id", "image_id")
-        ),
+        *(("annotation", 2, f"{key} is missing") for key in ("area", "bbox", "category_id")),
+        ("annotation", 2, "id is a string, expected an integer"),
+        ("annotation", 2, "image_id is missing"),
         ("category", 2, 'frequency is not "r", "c" or "f"'),
         ("image", 1, "height is -5, expected 0 to 1,000,000"),
     ]
@@ -176,9 +174,9 @@ def test_values_of_the_annotations(tmp_path: Path) -> None:
 def test_both_files_at_once(tmp_path: Path) -> None:
     found = check(tmp_path, "[]", "{")
     assert [what for _, _, what in found] == [
-        "this is a list, as a results file is, expected an annotation file: an object with "
+        "this is a list, like a results file, expected an annotation file: an object with "
         "images, annotations and categories",
-        "the file is cut off here",
+        "the file is truncated here",
     ]
     content = lvis()
     content["annotations"][0]["area"] = "x"
@@ -245,7 +243,7 @@ def test_boxes_need_no_image_size_in_coco_files(tmp_path: Path) -> None:
     assert lvdet.check(path) == []
     content["annotations"][0]["segmentation"] = [[0, 0, 5, 0, 5, 5]]
     save(path, content)
-    assert any("there is no height" in str(problem) for problem in lvdet.check(path))
+    assert any("height is missing" in str(problem) for problem in lvdet.check(path))
 
 
 def test_an_empty_segmentation_is_no_mask_in_records_either() -> None:

@@ -177,7 +177,7 @@ except lvdet.InputError as error:
 """
     command = [sys.executable, "-c", code, tmp_path / "out.parquet"]
     done = subprocess.run(command, input=records, capture_output=True, check=True)
-    assert done.stdout.startswith(b"- has masks in rows that follow others without")
+    assert done.stdout.startswith(b"-: rows with masks follow rows without")
     assert list(tmp_path.iterdir()) == []
 
 

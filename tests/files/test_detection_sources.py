@@ -153,7 +153,7 @@ def test_masks_of_shards_are_joined(tmp_path: Path) -> None:
 def test_shards_with_and_without_masks_do_not_mix(tmp_path: Path) -> None:
     save(tmp_path / "1.json", MASKED)
     save(tmp_path / "2.json", RECORDS)
-    with pytest.raises(lvdet.InputError, match=r"2\.json has no masks, but .*1\.json has"):
+    with pytest.raises(lvdet.InputError, match=r"2\.json has no masks, but .*1\.json does"):
         lvdet.read_detections(tmp_path)
 
 

@@ -157,7 +157,7 @@ def test_a_comma_far_from_the_end_of_the_list(chunk: int, most: int) -> None:
     """No record follows it, in this stretch or the next."""
     record = json.dumps(ROWS[0])
     text = f"[{record}, {record}, {' ' * 500}]"
-    failure = ("expected '{', the beginning of a record", len(text) - 1, 2)
+    failure = ("expected '{', the start of a record", len(text) - 1, 2)
     assert native(text, chunk=chunk, threads=2)["failure"] == failure
     assert in_stretches(text, chunk=chunk, threads=2, most=most)["failure"] == failure
 
@@ -183,7 +183,7 @@ def test_a_file_that_changes_between_stretches(lines: bool) -> None:
         assert rest["rows"] == 50 - place.row
         file.truncate(len(line) * 20)
         what, byte, _ = read(place, 1 << 20)["failure"]
-        assert (what, byte) == ("the file became shorter while it was read", len(line) * 20)
+        assert (what, byte) == ("the file shrank while it was being read", len(line) * 20)
 
 
 @pytest.mark.parametrize("threads", [1, 3])

@@ -252,7 +252,7 @@ def test_masks_after_a_file_without_are_refused_at_once(tmp_path: Path) -> None:
     save(tmp_path / "a.json", ROWS * 20)
     save(tmp_path / "b.json", MASKED * 20)
     tables, said = read_until_refused(tmp_path)
-    assert said == f"{tmp_path / 'a.json'} has no masks, but {tmp_path / 'b.json'} has"
+    assert said == f"{tmp_path / 'a.json'} has no masks, but {tmp_path / 'b.json'} does"
     assert {table.source for table in tables} == {str(tmp_path / "a.json")}
 
 
@@ -306,7 +306,7 @@ def test_every_cut_of_a_file(tmp_path: Path) -> None:
 
 
 def test_what_is_refused_before_anything_is_read(tmp_path: Path) -> None:
-    with pytest.raises(lvdet.InputError, match="there is no such file"):
+    with pytest.raises(lvdet.InputError, match="no such file"):
         detection_tables(tmp_path / "nowhere.json")
     for source in (ROWS, [], {}, None):
         with pytest.raises(lvdet.InputError, match="expected a path or a list of paths"):

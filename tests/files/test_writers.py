@@ -270,8 +270,8 @@ def test_tables_that_have_what_the_first_lacks_as_parquet(
     with pytest.raises(lvdet.InputError) as caught:
         write_tables([first, replace(second, source="later.json")], path)
     assert one_line(caught.value) == (
-        f"later.json has {what} in rows that follow others without, and all rows of a Parquet "
-        "file have the same columns"
+        f"later.json: rows with {what} follow rows without, but all rows of a Parquet file need "
+        "the same columns"
     )
     assert path.read_text() == "as it was"
     assert [path.name for path in tmp_path.iterdir()] == ["out.parquet"]
@@ -381,7 +381,7 @@ def test_a_file_is_replaced_by_what_was_read_from_it(tmp_path: Path) -> None:
 def test_a_folder_that_is_not_there(name: str, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     content = table(name, tmp_path)
-    with pytest.raises(lvdet.OutputError, match="cannot be written: No such file"):
+    with pytest.raises(lvdet.OutputError, match="cannot write: No such file"):
         write(content, tmp_path / "nowhere" / name)
 
 
@@ -390,7 +390,7 @@ def test_a_folder_in_the_place_of_the_file(name: str, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     content = table(name, tmp_path)
     (tmp_path / name).mkdir()
-    with pytest.raises(lvdet.OutputError, match=r"cannot be written: Is a directory"):
+    with pytest.raises(lvdet.OutputError, match=r"cannot write: Is a directory"):
         write(content, tmp_path / name)
     assert [path.name for path in tmp_path.iterdir() if path.name != "in"] == [name]
 
@@ -398,7 +398,7 @@ def test_a_folder_in_the_place_of_the_file(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("target", ["file.txt/out.json", "n" * 251 + ".json"])
 def test_a_path_that_cannot_be(target: str, tmp_path: Path) -> None:
     save(tmp_path / "file.txt", "")
-    with pytest.raises(lvdet.OutputError, match="cannot be written"):
+    with pytest.raises(lvdet.OutputError, match="cannot write"):
         lvdet.write_detections(lvdet.read_detections(ROWS), tmp_path / target)
 
 
@@ -438,7 +438,7 @@ def test_a_device_is_written_into(linked: bool, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["out", "out.txt", "out.json.gz", "out.npz", ".json", "out."])
 def test_an_unknown_ending(name: str, tmp_path: Path) -> None:
-    with pytest.raises(lvdet.InputError, match=r"unknown ending .* expected \.json"):
+    with pytest.raises(lvdet.InputError, match=r"unknown extension .* expected \.json"):
         lvdet.write_detections(lvdet.read_detections(ROWS), tmp_path / name)
     assert list(tmp_path.iterdir()) == []
 

@@ -199,7 +199,7 @@ def test_what_makes_no_sense_is_refused(images: list[tuple[int, Path]], tmp_path
     for wrong in ({"dets_per_class": 0}, {"nms": (0.5, 1.5)}, {"nms": (0.5, 0.5)}, {"batch": 0}):
         with pytest.raises(InputError):
             Settings(**wrong)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="unknown ending"):
+    with pytest.raises(InputError, match="unknown extension"):
         predict(model, images, tmp_path / "out.txt")
     with pytest.raises(InputError, match="occurs more than once"):
         predict(model, [images[0], images[0]], tmp_path / "out.json")

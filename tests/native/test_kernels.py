@@ -137,7 +137,7 @@ def test_lists_that_lead_out_of_the_table_are_refused() -> None:
     bad = replace(gt.negative, offsets=np.array([0, 10**9, len(gt.negative.category)]))
     with pytest.raises(lvdet.InputError, match="offsets"):
         replace(gt, negative=bad)
-    with pytest.raises(lvdet.InputError, match="not rising"):
+    with pytest.raises(lvdet.InputError, match="strictly increasing"):
         replace(gt.categories, ids=gt.categories.ids[::-1].copy())
 
 
@@ -173,7 +173,7 @@ def test_a_mask_that_cannot_be_read_ends_all_threads(count: int) -> None:
     data = dt.masks.data.copy()
     data[dt.masks.offsets[:-1]] = 0  # below every character of a run
     damaged = replace(dt, masks=replace(dt.masks, data=data))
-    with threads(count), pytest.raises(lvdet.InputError, match="RLE counts are damaged"):
+    with threads(count), pytest.raises(lvdet.InputError, match="RLE counts are corrupt"):
         match(gt, damaged, MatchOptions(iou="segm"))
 
 

@@ -164,7 +164,7 @@ def test_no_detections_are_no_harm(pair: Pair, folder: Path) -> None:
 
 def test_refusals(pair: Pair, folder: Path, tmp_path: Path) -> None:
     matches = pair.matched()
-    with pytest.raises(InputError, match="no such folder"):
+    with pytest.raises(InputError, match="no such image folder"):
         PictureFolder(tmp_path / "nowhere")
     with pytest.raises(InputError, match="at most 50"):
         PictureFolder(folder, tuple(range(51)))
@@ -172,8 +172,8 @@ def test_refusals(pair: Pair, folder: Path, tmp_path: Path) -> None:
         take_pictures(pair, matches, None, PictureFolder(folder, (123456,)), class_cap=CAP)
     number, name = int(pair.gt.images.ids[3]), pair.gt.images.file_names[3]
     (folder / name).write_bytes(b"no image")
-    with pytest.raises(InputError, match="cannot be read as an image"):
+    with pytest.raises(InputError, match="not a readable image"):
         take_pictures(pair, matches, None, PictureFolder(folder, (number,)), class_cap=CAP)
     (folder / name).unlink()
-    with pytest.raises(InputError, match=f"image {number} .* is not there"):
+    with pytest.raises(InputError, match=f"image {number} .* not found"):
         take_pictures(pair, matches, None, PictureFolder(folder, (number,)), class_cap=CAP)

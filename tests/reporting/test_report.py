@@ -98,12 +98,12 @@ def test_calibration_of_something_else_is_refused(hostile: HostileSet) -> None:
     gt, dt = hostile.annotations, hostile.results[0]
     other_gt, other_dt = simulate(20, 6, seed=2)
     other = lvdet.Calibrator("platt").fit(other_gt, other_dt)
-    with pytest.raises(InputError, match="is not among them"):
+    with pytest.raises(InputError, match="do not include category_id"):
         report(gt, [dt], calibrators=[other])
-    with pytest.raises(InputError, match="is to be evaluated"):
+    with pytest.raises(InputError, match="is being evaluated"):
         report(gt, [dt], train=[(other_gt, other_dt)])
     nothing = lvdet.read_detections(dt)[:0]
-    with pytest.raises(InputError, match="nothing to learn from"):
+    with pytest.raises(InputError, match="nothing to fit"):
         report(gt, [dt], train=[(gt, nothing)])
 
 
@@ -166,7 +166,7 @@ def test_refusals(hostile: HostileSet) -> None:
         ("either", {"calibrators": [calibrator], "train": [(gt, dt)]}),
         ("2 calibrators for 1", {"calibrators": [calibrator] * 2}),
         ("2 training sets for 1", {"train": (gt, [dt, dt])}),
-        ("no folder of them", {"image_ids": [1]}),
+        ("without a folder of images", {"image_ids": [1]}),
         ("method is 'magic'", {"method": "magic"}),
         ("names", {"names": ["a", "b"]}),
     ):

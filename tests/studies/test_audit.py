@@ -43,12 +43,12 @@ def test_an_uncut_file(found: lvdet.Audit) -> None:
     assert found.cut is None
     assert found.standing == {"old": "gameable", "fixed": "publishable", "pool": "publishable"}
     text = str(found)
-    assert "not evidently cut" in text
+    assert "does not appear truncated" in text
     assert "AP-Fixed is publishable: " in text
     assert "AP-Pool is publishable: " in text
     assert "AP-Old is gameable: re-ranking alone raises it by" in text
-    assert "caps up to 10,000 tried" in text
-    assert "no fault" in text
+    assert "class caps tried, up to 10,000" in text
+    assert "That is fine" in text
 
 
 def test_a_cut_file(uncut: tuple) -> None:
@@ -58,9 +58,9 @@ def test_a_cut_file(uncut: tuple) -> None:
     assert result.cut == (300, 300)
     assert result.standing == {"old": "gameable", "fixed": "incomplete", "pool": "incomplete"}
     old, fixed, pool = result.verdict
-    assert "AP-Old is gameable: it is what lvis computes, but the file was cut at 300" in old
-    assert "leaves re-ranking nothing to bring in" in old
-    assert "AP-Fixed is incomplete: the file was cut at 300 detections an image" in fixed
+    assert "AP-Old is gameable: it is what lvis computes, but the file is truncated at 300" in old
+    assert "leaves re-ranking nothing to add" in old
+    assert "AP-Fixed is incomplete: the file is truncated at 300 detections per image" in fixed
     assert "usually too low" in pool
     assert result.to_dict()["standing"]["fixed"] == "incomplete"
     assert result.to_dict()["cut"] == {"limit": 300, "images": 300}
@@ -71,7 +71,7 @@ def test_a_file_cut_below_the_limit(uncut: tuple) -> None:
     gt, dt = uncut
     result = lvdet.audit(gt, dt[apply([PerImage(100)], dt)])
     assert result.standing["old"] == "incomplete"
-    assert "AP-Old is incomplete: the file was cut at 100 detections an image" in str(result)
+    assert "AP-Old is incomplete: the file is truncated at 100 detections per image" in str(result)
 
 
 def test_a_file_cut_by_class(uncut: tuple) -> None:
@@ -81,10 +81,10 @@ def test_a_file_cut_by_class(uncut: tuple) -> None:
     assert result.class_cut.limit == 150
     assert result.to_dict()["class_cut"]["classes"] == result.class_cut.at_limit > 5
     assert result.standing == {"old": "re-ranked", "fixed": "incomplete", "pool": "incomplete"}
-    assert "The file was cut at 150 detections a class" in str(result)
+    assert "The file is truncated at 150 detections per class" in str(result)
     assert "AP-Old is re-ranked: " in result.verdict[0]
-    assert "the AP-Old of results re-ranked by as many" in result.verdict[0]
-    assert "was cut at 150 detections a class" in result.verdict[1]
+    assert "the AP-Old of results re-ranked with that class cap" in result.verdict[0]
+    assert "is truncated at 150 detections per class" in result.verdict[1]
     assert "Those with 150 would have more" in str(result)
 
 
@@ -183,7 +183,7 @@ def test_a_coco_file_cut_below_its_limit() -> None:
     gt, dt = lvdet.simulate(images=40, classes=30, dets_per_image=50, style="coco", seed=1)
     result = lvdet.audit(gt, dt)
     assert result.standing["old"] == "incomplete"
-    assert "cut at 50 detections an image" in result.verdict[0]
+    assert "truncated at 50 detections per image" in result.verdict[0]
 
 
 def test_a_small_vocabulary_has_nothing_to_gain() -> None:
@@ -209,4 +209,4 @@ def test_nothing_to_find_is_undefined() -> None:
     assert content["fixed_minus_old"] is None
     assert "nan" not in str(result)
     assert set(result.standing.values()) == {"undefined"}
-    assert "nothing to find" in result.verdict[0]
+    assert "no objects to detect" in result.verdict[0]

@@ -141,7 +141,7 @@ def test_the_best_cap(simulated: tuple) -> None:
     assert best.dets_per_class == search.best
     assert best.search is not None
     assert best.search.tried == search.tried
-    assert f"the best of {len(search.tried)} tried" in str(best)
+    assert f"best of {len(search.tried)} class caps tried" in str(best)
     assert best.after["old"] == search.after
 
 
@@ -155,8 +155,8 @@ def test_where_nothing_is_to_be_gained() -> None:
     assert result.detections is dt
     assert len(result.account()) == 0
     assert result.warnings[-1] == (
-        f"No class has more than {search.best:,} detections, so a limit of 10,000/class leaves "
-        "them all: try --dets-per-class best."
+        f"No class has more than {search.best:,} detections, so 10,000/class keeps them "
+        "all: try --dets-per-class best."
     )
     assert "try" not in " ".join(lvdet.rerank(gt, dt, dets_per_class="best").warnings)
 
@@ -196,7 +196,7 @@ def test_an_image_in_words(simulated: tuple) -> None:
 def test_a_coco_file_has_another_limit() -> None:
     gt, dt = lvdet.simulate(images=20, classes=20, dets_per_image=50, style="coco", seed=1)
     result = lvdet.rerank(gt, dt, dets_per_class=20, dets_per_image=10)
-    assert "whose own limit is 100/image/class" in result.warnings[-1]
+    assert "COCO's own limit is 100/image/class" in result.warnings[-1]
     assert "AP-Old" not in str(result)
     assert "APr" not in str(result)
 
@@ -212,8 +212,8 @@ def test_values_are_plain(simulated: tuple) -> None:
     ("options", "message"),
     [
         ({"dets_per_class": "most"}, "'most'"),
-        ({"dets_per_class": -1}, "budget of -1"),
-        ({"dets_per_image": 1.5}, "budget of 1.5"),
+        ({"dets_per_class": -1}, "limit on detections is -1"),
+        ({"dets_per_image": 1.5}, "limit on detections is 1.5"),
         ({"iou": "mask"}, "mask"),
     ],
 )

@@ -275,9 +275,9 @@ def test_coco_files_have_no_subsets(tmp_path: Path) -> None:
     limits = [row for row in result.rows if row.table == "image-limit"]
     assert limits[0].delta is None  # 100 an image, COCO's own limit
     assert "APr" not in str(result)
-    note = [text for text in result.warnings if "whose own limit is 100/image/class" in text]
+    note = [text for text in result.warnings if "COCO's own limit is 100/image/class" in text]
     assert len(note) == 1
-    assert "count all classes together" in note[0]
+    assert "all classes together" in note[0]
     by_class = lvdet.sweep(gt, dt, dets_per_class=20).warnings
     assert not [text for text in by_class if "own limit" in text]
     with pytest.raises(lvdet.InputError, match="frequency"):
@@ -287,25 +287,25 @@ def test_coco_files_have_no_subsets(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"dets_per_image": [-1]}, "budget of -1"),
-        ({"dets_per_image": [2.5]}, "budget of 2.5"),
+        ({"dets_per_image": [-1]}, "limit on detections is -1"),
+        ({"dets_per_image": [2.5]}, "limit on detections is 2.5"),
         ({"dets_per_class": ["many"]}, "per_class has 'many'"),
         ({"dets_per_image": "300"}, "per_image has '300'"),
-        ({"rerank": "300"}, "budget of '300'"),
-        ({"subsets": [1.5]}, "subset has 1.5"),
-        ({"subsets": [None]}, "subset has None"),
-        ({"subsets": [[["r"]]]}, "subset has"),
+        ({"rerank": "300"}, "limit on detections is '300'"),
+        ({"subsets": [1.5]}, "a subset contains 1.5"),
+        ({"subsets": [None]}, "a subset contains None"),
+        ({"subsets": [[["r"]]]}, "a subset contains"),
         ({"subsets": [10**6]}, "no class with id 1000000"),
-        ({"order": "first"}, "order 'first'"),
-        ({"paper": "toy"}, r"\.toy\(\) works it out"),
-        ({"dets_per_image": []}, "empty list of limits"),
-        ({"subsets": []}, "empty list of subsets"),
+        ({"order": "first"}, "order is 'first'"),
+        ({"paper": "toy"}, r"\.toy\(\) or run"),
+        ({"dets_per_image": []}, "list of limits is empty"),
+        ({"subsets": []}, "list of subsets is empty"),
         ({"subsets": ["nothing like it"]}, "nothing like it"),
-        ({"dets_per_image": 3, "order": "first"}, "order 'first'"),
+        ({"dets_per_image": 3, "order": "first"}, "order is 'first'"),
         ({"dets_per_image": 3, "order": []}, "order"),
-        ({"paper": "ranks"}, "no table 'ranks'"),
-        ({"paper": []}, "no table was asked for"),
-        ({"rerank": 0.5}, "budget of 0.5"),
+        ({"paper": "ranks"}, "unknown table 'ranks'"),
+        ({"paper": []}, "no table was requested"),
+        ({"rerank": 0.5}, "limit on detections is 0.5"),
         ({"dets_per_image": 3, "iou": "mask"}, "mask"),
     ],
 )
@@ -323,9 +323,9 @@ def test_rows_of_cut_results_are_incomplete() -> None:
         known = row.dets_per_image in (100, 300) and row.order != "class-first"
         assert row.incomplete != known, row
     (text,) = result.warnings
-    assert "cut at 300 detections an image" in text
+    assert "truncated at 300 detections per image" in text
     number = sum(row.incomplete for row in result.rows)
-    assert f"{number} of {len(result.rows)} rows miss what was cut off" in text
+    assert f"{number} of {len(result.rows)} rows miss the dropped detections" in text
     assert "incomplete" in str(result)
     assert all({"incomplete", "reranked"} <= set(row.to_dict()) for row in result.rows)
     assert {"incomplete", "reranked"} <= set(next(csv.DictReader(io.StringIO(result.to_csv()))))

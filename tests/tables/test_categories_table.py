@@ -123,5 +123,5 @@ def test_groups_of_the_caller() -> None:
     assert list(resolve_groups(classes("     "), {"a": [2]})) == ["a"]
     with pytest.raises(lvdet.InputError, match="no class named 'dog'"):
         resolve_groups(classes(), {"novel": ["dog"]})
-    with pytest.raises(lvdet.InputError, match="group 'r' is the name of a frequency group"):
+    with pytest.raises(lvdet.InputError, match="group 'r' is reserved for a frequency group"):
         resolve_groups(classes(), {"r": [3]})

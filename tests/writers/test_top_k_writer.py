@@ -316,7 +316,7 @@ def test_keeps_of_what_is_no_pair(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("path", "options", "says"),
     [
-        ("out.txt", {"dets_per_class": 5}, "unknown ending '.txt'"),
+        ("out.txt", {"dets_per_class": 5}, "unknown extension '.txt'"),
         ("out.json", {"dets_per_class": 0}, "dets_per_class is 0"),
         ("out.json", {"dets_per_class": 2.5}, "dets_per_class is 2.5"),
         ("out.json", {"dets_per_class": True}, "dets_per_class is True"),
@@ -337,7 +337,7 @@ def test_what_cannot_be_opened(
 @pytest.mark.parametrize("path", ["nowhere/out.json", "file/out.json", "n" * 250 + ".json"])
 def test_a_place_that_cannot_be_written(path: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(lvdet.OutputError, match="cannot be written"):
+    with pytest.raises(lvdet.OutputError, match="cannot write"):
         lvdet.TopKWriter(tmp_path / path, dets_per_class=5)
 
 

@@ -55,7 +55,7 @@ def calibrate(
     """
     recipes = {name: _recipe(name, grouping, missing) for name in dict.fromkeys(methods)}
     if not recipes:
-        raise InputError("there is no method to compare")
+        raise InputError("no calibration methods to compare")
     require_iou_threshold(iou_threshold)
     if folds is None and train is None:
         folds = FOLDS
@@ -82,7 +82,7 @@ def calibrate(
         title = f"{folds}-fold cross-validation over images"
         sources.append(("folds", title, CrossFitted(judge, folds)))
     if oracle:
-        title = "fitted on the same images (an oracle)"
+        title = "fitted on the evaluated images (oracle)"
         sources.append(("oracle", title, Trained(judge, judge.samples)))
     blocks = []
     ranking = pair.results.ranking

@@ -122,8 +122,8 @@ class CalibrationTable(Result):
             ]
             if moved:
                 found.append(
-                    f"{block.title}: order inside classes changed, and AP-Fixed with it, by "
-                    f"{', '.join(moved)}; in brackets, how many classes."
+                    f"{block.title}: {', '.join(moved)} changed the ranking within classes, and so "
+                    "AP-Fixed (number of classes in parentheses)."
                 )
         return found
 

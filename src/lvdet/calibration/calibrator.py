@@ -70,7 +70,7 @@ class Calibrator:
     def record_(self) -> Record:
         """What was fitted, on what; raises where nothing was."""
         if self._record is None:
-            raise InputError("the calibrator has not been fitted: call fit or load one")
+            raise InputError("the calibrator is not fitted: call `fit`, or load a fitted one")
         return self._record
 
     @property
@@ -188,8 +188,8 @@ class Calibrator:
         if (rows < 0).any():
             raise InputError(
                 f"{source}: the calibrator was fitted on {self.record_.origin.ground_truth} for "
-                f"{len(self.categories_):,} classes, and category_id "
-                f"{first_ids(category_ids[rows < 0])} is not among them"
+                f"{len(self.categories_):,} classes, which do not include category_id "
+                f"{first_ids(category_ids[rows < 0])}"
             )
         return rows
 
@@ -200,16 +200,17 @@ class Calibrator:
         note = ""
         if silent:
             given = {
-                "zero": "scores of 0",
-                "keep": "scores as they are",
-                "frequency": "the fit of the frequency group",
-                "": "what the others have taught",
+                "zero": "scores set to 0",
+                "keep": "scores unchanged",
+                "frequency": "fit of the frequency group",
+                "": "inferred from the other classes",
             }[recipe.missing]
             classes = "class" if silent == 1 else "classes"
-            note = f"; {silent:,} {classes} without a right one: {given}"
+            note = f"; {silent:,} {classes} without a correct detection: {given}"
         return (
-            f"{recipe.method} by {recipe.grouping}, from {record.detections.sum():,} detections "
-            f"({record.right.sum():,} right) of {len(record.categories):,} classes{note}"
+            f"{recipe.method} by {recipe.grouping}, fitted on {record.detections.sum():,} "
+            f"detections ({record.right.sum():,} correct) of {len(record.categories):,} "
+            f"classes{note}"
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:

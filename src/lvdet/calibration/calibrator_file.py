@@ -90,48 +90,48 @@ def read_record(path: str | os.PathLike[str]) -> Record:
     except OSError as error:
         raise InputError(f"{name}: {error.strerror or error}") from None
     except InputError as error:
-        raise InputError(f"{name}: not a calibrator that can be used: {error}") from None
+        raise InputError(f"{name}: invalid calibrator file: {error}") from None
 
 
 def _parsed(text: bytes) -> dict[str, Any]:
     def refuse(constant: str) -> float:
-        raise InputError(f"it has {constant} for a number")
+        raise InputError(f"it contains {constant}, expected finite numbers")
 
     try:
         content = json.loads(text, parse_constant=refuse)
     except RecursionError:
         raise InputError("it is nested too deeply") from None
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"it is no JSON ({error})") from None
+        raise InputError(f"not JSON ({error})") from None
     except ValueError:
-        raise InputError("it has a number of thousands of digits") from None
+        raise InputError("it contains a number with thousands of digits") from None
     if not isinstance(content, dict) or _KEY not in content:
-        raise InputError(f"it has no {_KEY!r}")
+        raise InputError(f"{_KEY!r} is missing")
     version = content[_KEY]
     if version != VERSION or isinstance(version, bool):
-        raise InputError(f"it is of version {version!r:.40}, this is lvdet for version {VERSION}")
+        raise InputError(f"its version is {version!r:.40}, but this lvdet reads version {VERSION}")
     return content
 
 
 def _record(content: dict[str, Any]) -> Record:
     recipe = Recipe(*(_text(content, key) for key in ("method", "grouping", "missing")))
     if recipe != Recipe.of(recipe.method, recipe.grouping, recipe.missing or None):
-        raise InputError("method, grouping and missing do not fit each other")
+        raise InputError("method, grouping and missing are inconsistent")
     classes = _object(content, "classes")
     ids = _whole(classes, "id")
     names, frequency = _texts(classes, "name", len(ids)), _texts(classes, "frequency", len(ids))
     if not set(frequency) <= {*FREQUENCIES, ""}:
-        raise InputError("a frequency is none of r, c and f")
+        raise InputError("a frequency is not r, c or f")
     listed = content.get("maps")
     if not isinstance(listed, list):
-        raise InputError("'maps' is no list")
+        raise InputError("'maps' is not a list")
     maps = tuple(_map(item, place) for place, item in enumerate(listed))
     of_class = _whole(classes, "map", len(ids))
     if ((of_class < 0) | (of_class >= len(maps))).any():
-        raise InputError(f"a class has a map beyond the {len(maps):,} there are")
+        raise InputError(f"a class refers to a map beyond the {len(maps):,} in the file")
     detections, right = (_whole(classes, key, len(ids)) for key in ("detections", "right"))
     if (right < 0).any() or (right > detections).any():
-        raise InputError("'right' are no counts of some of the 'detections'")
+        raise InputError("'right' is not between 0 and 'detections'")
     return Record(
         recipe,
         _origin(_object(content, "fitted_on")),
@@ -173,7 +173,7 @@ def _map(item: Any, place: int) -> Map:
     """A map that gives chances for every score."""
     try:
         if not isinstance(item, dict) or not isinstance(item.get("shape"), str):
-            raise InputError("it has no 'shape'")
+            raise InputError("'shape' is missing")
         make = _SHAPES.get(item["shape"])
         if make is None:
             raise InputError(f"shape {item['shape']!r:.40} is unknown")
@@ -210,47 +210,47 @@ _SHAPES: dict[str, Callable[[dict[str, Any]], Map]] = {
 
 def _rising(values: Floats, key: str) -> Floats:
     if (values[1:] <= values[:-1]).any() or (values < 0).any() or (values > 1).any():
-        raise InputError(f"{key!r} do not rise from 0 to 1")
+        raise InputError(f"{key!r} must increase strictly within 0 to 1")
     return values
 
 
 def _chances(values: Floats) -> Floats:
     if (values < 0).any() or (values > 1).any():
-        raise InputError("'values' leave 0 to 1")
+        raise InputError("'values' must be within 0 to 1")
     return values
 
 
 def _object(content: dict[str, Any], key: str) -> dict[str, Any]:
     value = content.get(key)
     if not isinstance(value, dict):
-        raise InputError(f"{key!r} is no object")
+        raise InputError(f"{key!r} is not an object")
     return value
 
 
 def _text(content: dict[str, Any], key: str) -> str:
     value = content.get(key)
     if not isinstance(value, str):
-        raise InputError(f"{key!r} is no text")
+        raise InputError(f"{key!r} is not a string")
     return value
 
 
 def _texts(content: dict[str, Any], key: str, count: int) -> list[str]:
     values = content.get(key)
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-        raise InputError(f"{key!r} is no list of texts")
+        raise InputError(f"{key!r} is not a list of strings")
     return _counted(values, key, count)
 
 
 def _whole(
     content: dict[str, Any], key: str, count: int | None = None, *, scalar: bool = False
 ) -> NDArray[np.int64]:
-    """Whole numbers of 64 bits."""
+    """64-bit integers."""
     values = [content.get(key)] if scalar else content.get(key)
     if not isinstance(values, list) or not all(
         isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
         for value in values
     ):
-        raise InputError(f"{key!r} has something else than whole numbers of 64 bits")
+        raise InputError(f"{key!r} must hold only 64-bit integers")
     return np.array(_counted(values, key, count), dtype=np.int64)
 
 
@@ -262,13 +262,13 @@ def _numbers(
     if not isinstance(values, list) or not all(
         isinstance(value, int | float) and not isinstance(value, bool) for value in values
     ):
-        raise InputError(f"{key!r} has something else than numbers")
+        raise InputError(f"{key!r} must hold only numbers")
     try:
         array = np.array(_counted(values, key, count), dtype=np.float64)
     except OverflowError:  # a whole number beyond all floats
         array = np.array([np.inf])
     if not np.isfinite(array).all():
-        raise InputError(f"{key!r} has numbers too large")
+        raise InputError(f"{key!r} holds numbers that are too large")
     return array
 
 

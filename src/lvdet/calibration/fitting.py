@@ -32,7 +32,7 @@ class Recipe:
 
     method:   one of METHODS
     grouping: whose detections a map is fitted on: one of GROUPINGS
-    missing:  what classes (or groups) without a right detection get: one of MISSING; "" for
+    missing:  what classes (or groups) without a correct detection get: one of MISSING; "" for
               `hierarchical`, which has an answer for every class
     """
 
@@ -51,8 +51,8 @@ class Recipe:
             return Recipe(method, grouping, missing or ("keep" if method == IDENTITY else "zero"))
         if grouping != "class" or missing is not None:
             raise InputError(
-                "hierarchical calibration has an answer for every class: another grouping, or one "
-                "for missing classes, needs another method"
+                "hierarchical calibration covers every class: choose another method to set "
+                "grouping or missing"
             )
         return Recipe(method, grouping, "")
 
@@ -126,7 +126,7 @@ def _groups(categories: Categories, grouping: str) -> NDArray[np.int32]:
         return np.zeros(len(categories), dtype=np.int32)
     if not np.isin(categories.frequency, FREQUENCIES).any():
         raise InputError(
-            "grouping by frequency, but the annotations have no 'frequency' for their categories"
+            "grouping is by frequency, but the categories in the annotations have no 'frequency'"
         )
     return categories.group_numbers()
 

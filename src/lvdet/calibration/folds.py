@@ -18,7 +18,9 @@ FOLDS = 5
 def require_folds(folds: object, images: int) -> None:
     """Refuses a number of parts that cannot be made of so many images."""
     if isinstance(folds, bool) or not isinstance(folds, int) or not 2 <= folds <= images:
-        raise InputError(f"{folds!r} folds of {images:,} images, expected 2 to as many as images")
+        raise InputError(
+            f"folds is {folds!r}, expected an integer from 2 to the number of images ({images:,})"
+        )
 
 
 def cross_scores(

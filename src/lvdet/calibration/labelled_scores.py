@@ -158,15 +158,15 @@ def require_chances(score: Floats, named: Callable[[int], str]) -> None:
     if len(outside):
         row = int(outside[0])
         raise InputError(
-            f"{named(row)}: there is a score of {score[row]:g}; calibration takes scores from 0 to "
-            "1, so put logits through a sigmoid first"
+            f"{named(row)}: score is {score[row]:g}, expected 0 to 1 for calibration: apply a "
+            "sigmoid to logits first"
         )
 
 
 def require_iou_threshold(value: object) -> None:
     """Refuses what is no IoU."""
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) <= 1:
-        raise InputError(f"an IoU threshold of {value!r}, expected a number above 0, at most 1")
+        raise InputError(f"IoU threshold is {value!r}, expected a number above 0 and at most 1")
 
 
 def require_same_classes(learned: Samples, wanted: Categories) -> None:
@@ -175,13 +175,13 @@ def require_same_classes(learned: Samples, wanted: Categories) -> None:
     for row, place in enumerate(rows_of(known.ids, wanted.ids).tolist()):
         if place < 0:
             raise InputError(
-                f"{learned.source}: its annotations have no class of id {wanted.ids[row]} "
-                f"({wanted.names[row]!r}), which is to be evaluated"
+                f"{learned.source}: its annotations lack class id {wanted.ids[row]} "
+                f"({wanted.names[row]!r}), which is being evaluated"
             )
         if known.names[place] != wanted.names[row]:
             raise InputError(
-                f"{learned.source}: its annotations call the class of id {wanted.ids[row]} "
-                f"{known.names[place]!r}, but it is to be evaluated as {wanted.names[row]!r}"
+                f"{learned.source}: its annotations call class id {wanted.ids[row]} "
+                f"{known.names[place]!r}, but it is evaluated as {wanted.names[row]!r}"
             )
 
 
@@ -189,6 +189,6 @@ def require_right(samples: Samples, iou_threshold: float) -> None:
     """Refuses samples of which none is right."""
     if not samples.right.any():
         raise InputError(
-            f"{samples.source}: none of its {len(samples):,} detections that count is right at "
-            f"IoU {iou_threshold:g}, so there is nothing to learn from"
+            f"{samples.source}: none of its {len(samples):,} counted detections is correct at "
+            f"IoU {iou_threshold:g}, so there is nothing to fit"
         )

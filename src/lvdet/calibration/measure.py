@@ -40,7 +40,7 @@ class Measurement(Result):
     warnings: list[str]
 
     def curve(self, *, bins: int = BINS, equal: str = "width") -> ReliabilityCurve:
-        """Mean score and share of right detections in bins of equal "width" or equal "count"."""
+        """Mean score and share of correct detections in bins of equal "width" or equal "count"."""
         return reliability_curve(self.samples.score, self.samples.right, bins=bins, equal=equal)
 
     def to_dict(self) -> dict[str, Any]:
@@ -64,7 +64,7 @@ class Measurement(Result):
     def title(self) -> str:
         """What was measured, in a line."""
         return (
-            f"{headline(self.inputs)}; {len(self.samples):,} detections count, right at IoU "
+            f"{headline(self.inputs)}; {len(self.samples):,} detections counted, correct at IoU "
             f"{self.inputs['iou_threshold']:g}"
         )
 
@@ -76,7 +76,7 @@ class Measurement(Result):
         return [
             Layout(
                 "",
-                "Calibration errors: ECE, MCE and adaptive in percent",
+                "Calibration errors (ECE, MCE and adaptive in percent)",
                 list(_HEAD),
                 [_line(*it) for it in lines.items()],
             )

@@ -110,14 +110,14 @@ def reliability_curve(
     that equal scores may fall into two of them; there are no more bins than scores.
     """
     if isinstance(bins, bool) or not isinstance(bins, int) or bins < 1:
-        raise InputError(f"{bins!r} bins, expected a whole number of 1 or more")
+        raise InputError(f"bins is {bins!r}, expected a positive integer")
     score, right = _checked(score, right)
     if equal == "width":
         edges = bin_edges(bins)
         place = np.searchsorted(edges[1:-1], score, side="right")
         return _curve(edges, place, score, right)
     if equal != "count":
-        raise InputError(f"bins of equal {equal!r}, expected 'width' or 'count'")
+        raise InputError(f"equal is {equal!r}, expected 'width' or 'count'")
     order = np.argsort(score, kind="stable")
     bins = max(min(bins, len(score)), 1)
     first = np.linspace(0, len(score), bins + 1).astype(np.int64)[:-1]
@@ -132,13 +132,13 @@ def _checked(score: ArrayLike, right: ArrayLike) -> tuple[Floats, NDArray[np.boo
     scores, labels = np.asarray(score), np.asarray(right)
     if scores.ndim != 1 or labels.ndim != 1 or len(scores) != len(labels):
         raise InputError(
-            f"scores of shape {scores.shape} and labels of shape {labels.shape}, expected one "
-            "dimension and as many of the one as of the other"
+            f"scores have shape {scores.shape} and labels {labels.shape}, expected two "
+            "one-dimensional arrays of the same length"
         )
     if scores.dtype.kind not in "iuf":
-        raise InputError(f"scores are an array of {scores.dtype}, expected numbers")
+        raise InputError(f"scores have dtype {scores.dtype}, expected numbers")
     if labels.dtype.kind not in "biuf" or not np.isin(labels, (0, 1)).all():
-        raise InputError("labels are not all True or False, 1 or 0")
+        raise InputError("labels must all be True or False, or 1 or 0")
     require_chances(scores, lambda row: f"row {row:,}")
     return np.clip(scores, 0.0, 1.0, dtype=np.float64), labels.astype(np.bool_)
 

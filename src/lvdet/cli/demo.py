@@ -44,7 +44,7 @@ def run(
 
     make_folder(folder)
     gt_path, dt_path = folder / "annotations.json", folder / "results.json"
-    print(f"simulating a detector on {images:,} images of {classes:,} classes")
+    print(f"simulating a detector on {images:,} images with {classes:,} classes")
     settings = Settings(images, classes, dets_per_image=None, bias=1.0, class_bias=0.7, seed=seed)
     gt, dt = simulate(**asdict(settings))
     write_ground_truth(gt, gt_path)
@@ -57,7 +57,7 @@ def run(
     )
     write_ground_truth(gt, train_gt_path)
     write_detections(dt, train_dt_path)
-    print(f"wrote {train_gt_path} and {train_dt_path} of {TRAINING * images:,} images\n")
+    print(f"wrote {train_gt_path} and {train_dt_path} ({TRAINING * images:,} images)\n")
     print(f"$ lvdet evaluate {gt_path} {dt_path}")
     result = evaluate(gt_path, dt_path)
     result.save(folder / "scores.json")

@@ -143,9 +143,13 @@ def read_groups(path: Path) -> dict[str, list[int | str]]:
     if not isinstance(groups, dict) or not all(
         isinstance(value, list) for value in groups.values()
     ):
-        raise InputError(f"{path}: expected an object of lists, group name to class names or ids")
+        raise InputError(
+            f"{path}: expected an object that maps group names to lists of class names or ids"
+        )
     for name, members in groups.items():
         for item in members:
             if isinstance(item, bool) or not isinstance(item, int | str):
-                raise InputError(f"{path}: group {name!r} holds {item!r}, expected names and ids")
+                raise InputError(
+                    f"{path}: group {name!r} contains {item!r}, expected class names and ids"
+                )
     return groups

@@ -83,7 +83,7 @@ def run(
             cap = int(dets_per_class.replace(",", "").replace("_", ""))
         except ValueError:
             raise InputError(
-                f"--dets-per-class is {dets_per_class!r}, expected a whole number or best"
+                f"--dets-per-class is {dets_per_class!r}, expected an integer or best"
             ) from None
 
     result = rerank(
@@ -111,7 +111,7 @@ def run(
 
 
 def write_account(account: Account, path: Path) -> None:
-    """Writes a line of JSON for each image with changes."""
+    """Writes one line of JSON per changed image."""
     from lvdet.files.writing import write_whole
 
     with write_whole(path) as file:

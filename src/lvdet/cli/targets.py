@@ -17,13 +17,13 @@ def require_target(path: Path | None, endings: Sequence[str] = ()) -> None:
     special = target.exists() and not target.is_file() and not target.is_dir()
     if endings and not special and path.suffix.lower() not in endings:
         raise InputError(
-            f"{path}: unknown ending {path.suffix!r}, expected one of {', '.join(endings)}"
+            f"{path}: unknown extension {path.suffix!r}, expected one of {', '.join(endings)}"
         )
     if target.is_dir():
-        raise OutputError(f"{path}: cannot be written: it is a folder")
+        raise OutputError(f"{path}: cannot write: it is a folder")
     if special:
         return  # a pipe or a device is written into
     if not target.parent.is_dir():
-        raise OutputError(f"{path}: cannot be written: there is no folder {target.parent}")
+        raise OutputError(f"{path}: cannot write: no such folder: {target.parent}")
     if not os.access(target.parent, os.W_OK):
-        raise OutputError(f"{path}: cannot be written: nothing may be added to {target.parent}")
+        raise OutputError(f"{path}: cannot write: no permission to write to {target.parent}")

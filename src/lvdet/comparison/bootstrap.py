@@ -1,9 +1,9 @@
-"""Resampling of images: the protocols' numbers of many drawn sets, from one match.
+"""Resampling of images: the protocols' numbers of many bootstrap samples, from one match.
 
 A set is drawn image by image, with replacement, and has as many images as the annotations. An
 image that is drawn twice counts as two images. AP-Old's budget lies inside an image and is not
-touched by that; the class budget of AP-Fixed and AP-Pool counts the drawn set's detections, so
-that each set has its own. Nothing is matched again.
+touched by that; the class budget of AP-Fixed and AP-Pool counts a sample's detections, so
+that each sample has its own. Nothing is matched again.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LANES = _native.LANES
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """What a detector scores on R drawn sets, NaN where nothing can be found.
+    """What a detector scores on R bootstrap samples, NaN where nothing can be found.
 
     old, fixed: [R, C] float64, AP of each class
     pool: [R, 4] float64, AP, APr, APc, APf of AP-Pool
@@ -49,11 +49,11 @@ class Drawn:
 
 
 class Resampler:
-    """One detector, ready to be evaluated on any number of drawn sets.
+    """One detector, ready to be evaluated on any number of bootstrap samples.
 
     It holds the image of each detection by class and rank (4 bytes each), and some 30 bytes for
     each that is matched. A thread needs 144 bytes for each matched row of the largest class, and
-    drawn sets 16 bytes an image.
+    bootstrap samples 16 bytes per image.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Resampler:
         del scores  # and its orders
         image = image_rows(gt, ranking)[ranking.image]
         if len(image) and image.min() < 0:
-            raise InputError(f"{ranking.source} has images that {gt.source} does not have")
+            raise InputError(f"{ranking.source} has images that are not in {gt.source}")
         known = category_rows(gt, ranking)
         # What the annotations do not have is a class of its own, which nobody asks for.
         group = np.where(known < 0, np.int32(classes), known)[ranking.category]
@@ -93,7 +93,7 @@ class Resampler:
         self._groups = len(groups)
 
     def values(self, weights: NDArray[np.uint8]) -> Drawn:
-        """What the detector scores on drawn sets, by how often each has each image: [blocks,
+        """What the detector scores on bootstrap samples, by how often each has each image: [blocks,
         images, LANES], as `draw` gives them."""
         old, fixed, pool = _native.resample(
             self._matches.outcomes,

@@ -140,8 +140,8 @@ class Comparison(Result):
         """What was compared, in a line."""
         return (
             f"{self.inputs['iou']}: {len(self.names)} detectors on {self.inputs['images']:,} "
-            f"images, {self.inputs['classes']:,} classes; {self.resamples:,} resamples of the "
-            "images"
+            f"images, {self.inputs['classes']:,} classes; {self.resamples:,} bootstrap "
+            "samples"
         )
 
     def layouts(self, *, digits: int = 2, labelled: bool = False) -> list[Layout]:
@@ -206,7 +206,7 @@ class Comparison(Result):
                     ]
                 )
         head = ["", "budget", "", self.baseline, one.name, "difference", self._level(), "holds"]
-        return Layout(label, f"{one.name} beside {self.baseline}", head, lines)
+        return Layout(label, f"{one.name} compared with {self.baseline}", head, lines)
 
     def _classes(
         self, one: Compared, shown: Sequence[ClassDifference], label: str, digits: int
@@ -223,10 +223,8 @@ class Comparison(Result):
             for row in shown
         ]
         head = ["class", "", "images", self.baseline, one.name, "difference", self._level()]
-        text = (
-            f"AP-Fixed ({self.budgets['fixed']}) of the classes that differ most surely, {one.name}"
-        )
-        return Layout(label, f"{text} beside {self.baseline}", [*head, "p", "holds"], lines)
+        text = f"AP-Fixed ({self.budgets['fixed']}) of the classes that differ most clearly, {one.name}"
+        return Layout(label, f"{text} compared with {self.baseline}", [*head, "p", "holds"], lines)
 
     def _level(self) -> str:
         return f"{level_text(self.confidence)} interval"

@@ -11,10 +11,12 @@ from lvdet.rendering.table_text import plain
 def given_names(names: Sequence[str], count: int) -> tuple[str, ...]:
     """The names that were asked for, one for each of so many detectors."""
     if isinstance(names, str) or len(names) != count:
-        raise InputError(f"{len(names)} names for {count} detectors, expected one for each")
+        raise InputError(f"{len(names)} names for {count} detectors, expected one each")
     cleaned = tuple(plain(str(name)).strip() for name in names)
     if not all(cleaned) or len(set(cleaned)) < count:
-        raise InputError(f"names {', '.join(map(repr, cleaned))}: expected different ones")
+        raise InputError(
+            f"names are {', '.join(map(repr, cleaned))}, expected distinct, non-empty names"
+        )
     return cleaned
 
 

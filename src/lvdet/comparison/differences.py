@@ -1,9 +1,9 @@
 """How far two detectors are apart, and how far that may be chance.
 
 An interval is the difference on the images there are, more or less so many standard errors. The
-standard error is how far the differences on drawn sets are from that one, as the root of the mean
-square: it holds their spread, and also that they may all lie to one side, as they do where classes
-with few images are missing in drawn sets. docs/comparing.md has what else was tried.
+standard error is how far the differences on bootstrap samples are from that one, as the root of
+the mean square: it holds their spread, and also that they may all lie to one side, as they do where
+classes with few images are missing in samples. docs/comparing.md has what else was tried.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def by_error(baseline: float, value: float, error: float, confidence: float) -> 
 
 
 class Spread:
-    """The standard errors of many differences, from drawn sets that come in parts.
+    """The standard errors of many differences, from bootstrap samples that come in parts.
 
     observed: the differences on the set itself, of any shape; NaN where undefined
     """

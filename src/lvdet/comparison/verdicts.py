@@ -45,8 +45,8 @@ def sentences(
     thin: Collection[str],
     confidence: float,
 ) -> list[str]:
-    """All that can be said of a detector beside the baseline; `thin` are the metrics whose classes
-    have few images."""
+    """All that can be said of a detector against the baseline; `thin` are the metrics whose
+    classes have few images."""
     found = [
         _protocol(baseline, name, protocol, budgets[protocol], metrics, thin, confidence)
         for protocol, metrics in differences.items()
@@ -68,30 +68,32 @@ def _protocol(
     whole = metrics["AP"]
     start = f"{title(protocol)} ({budget}): "
     if math.isnan(whole.delta):
-        return f"{start}there is nothing to be found."
+        return f"{start}there are no objects to detect."
     range_text = _with_interval(whole, confidence)
     if math.isnan(whole.low):
-        text = f"{start}{signed(whole.delta)}; too few images have objects to say more."
+        text = (
+            f"{start}{signed(whole.delta)}; too few images have objects for a confidence interval."
+        )
     elif whole.holds:
         word = "better" if whole.delta > 0 else "worse"
         text = f"{start}{name} is {word} than {baseline}: {range_text}."
     else:
-        text = f"{start}no difference between {name} and {baseline} that holds: {range_text}."
+        text = f"{start}no significant difference between {name} and {baseline}: {range_text}."
     held = [
         f"{GROUPS[key]} {signed(item.delta)}{' (few images)' if key in thin else ''}"
         for key, item in metrics.items()
         if key in GROUPS and item.holds
     ]
     if held:
-        return f"{text} By frequency {', '.join(held)} {'holds' if len(held) == 1 else 'hold'}."
+        return f"{text} Significant by frequency group: {', '.join(held)}."
     return text
 
 
 def _old_and_fixed(
     baseline: str, name: str, differences: Differences, beyond: Difference, confidence: float
 ) -> str:
-    """Whether what AP-Old shows is there without its limit an image; `beyond` is how far AP-Old's
-    difference is from AP-Fixed's, on the same drawn sets."""
+    """Whether what AP-Old shows is there without its limit per image; `beyond` is how far AP-Old's
+    difference is from AP-Fixed's, on the same bootstrap samples."""
     old, fixed = differences["old"]["AP"], differences["fixed"]["AP"]
     if math.isnan(old.low) or math.isnan(fixed.low):
         return ""
@@ -100,31 +102,31 @@ def _old_and_fixed(
     shrinks = beyond.holds and (beyond.delta > 0) == (old.delta > 0)
     if old.holds and not fixed.holds and shrinks:
         return (
-            f"The {word} of {name} under AP-Old vanishes under AP-Fixed: there it is {there}, "
-            "which does not hold."
+            f"The {word} of {name} under AP-Old vanishes under AP-Fixed: {there}, not significant."
         )
     if old.holds and not fixed.holds:
         return (
-            f"The {word} of {name} under AP-Old is not certain under AP-Fixed: there it is "
-            f"{there}, which does not hold, but it is not certain to be smaller either."
+            f"The {word} of {name} under AP-Old is uncertain under AP-Fixed: {there}, not "
+            "significant, but not significantly smaller either."
         )
     if old.holds and (old.delta > 0) != (fixed.delta > 0):
         other = "worse" if fixed.delta < 0 else "better"
         return (
-            f"The {word} of {name} under AP-Old vanishes under AP-Fixed, where it is {other} than "
-            f"{baseline} by {percent(abs(fixed.delta))}."
+            f"The {word} of {name} under AP-Old reverses under AP-Fixed, where {name} is {other} "
+            f"than {baseline} by {percent(abs(fixed.delta))}."
         )
     if old.holds:
-        text = f"The {word} of {name} holds under AP-Old and under AP-Fixed"
+        text = f"The {word} of {name} holds under both AP-Old and AP-Fixed"
         if not beyond.holds:
             return f"{text}."
-        size = "smaller" if shrinks else "larger"
-        return f"{text}, where it is {size}: {signed(fixed.delta)}, not {signed(old.delta)}."
+        size = "but is smaller" if shrinks else "and is larger"
+        change = f"{signed(fixed.delta)} instead of {signed(old.delta)}"
+        return f"{text}, {size} under AP-Fixed: {change}."
     if fixed.holds:
         word = "gain" if fixed.delta > 0 else "loss"
         if beyond.holds and (beyond.delta > 0) != (fixed.delta > 0):
             return f"The {word} of {name} under AP-Fixed does not show under AP-Old."
-        return f"The {word} of {name} holds under AP-Fixed, and is not certain under AP-Old."
+        return f"The {word} of {name} holds under AP-Fixed but is uncertain under AP-Old."
     return ""
 
 
@@ -133,22 +135,25 @@ def _classes(name: str, classes: Sequence[ClassDifference], rate: float) -> str:
     held = [one for one in tested if one.holds]
     better = sum(one.fixed.delta > 0 for one in held)
     left_out = len(classes) - len(tested)
+    differ = "differs" if len(held) == 1 else "differ"
     text = (
-        f"{name}: of {_count(len(tested))} that can be tested under AP-Fixed, {len(held):,} differ "
+        f"{name}: {len(held):,} of {_count(len(tested))} tested under AP-Fixed {differ} "
         f"({better:,} better, {len(held) - better:,} worse)"
     )
     if held:
-        text += f", of which at most {100 * rate:.3g}% are expected to be chance"
+        text += f"; at most {100 * rate:.3g}% of these are expected to be due to chance"
     text += "."
     if not tested:
-        text = f"{name}: no class can be tested for itself."
+        text = f"{name}: no class can be tested on its own."
     if left_out:
         text += f" {_count(left_out)} with objects in too few images {_were(left_out)} not tested."
     return text
 
 
 def _with_interval(item: Difference, confidence: float) -> str:
-    return f"{signed(item.delta)} ({level_text(confidence)} interval {interval_text(item)})"
+    return (
+        f"{signed(item.delta)} ({level_text(confidence)} confidence interval {interval_text(item)})"
+    )
 
 
 def _count(classes: int) -> str:

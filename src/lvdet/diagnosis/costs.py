@@ -22,7 +22,7 @@ from lvdet.evaluation.average_precision import accumulate
 from lvdet.evaluation.pair import Pair
 from lvdet.tables.matches import Matches
 
-#: All wrong detections at once, and all objects that were not found.
+#: All incorrect detections at once, and all objects that were not found.
 TOTALS = ("false positives", "false negatives")
 
 

@@ -106,7 +106,7 @@ def diagnose_pair(
     gt, results = pair.gt, pair.results
     named = resolve_groups(gt.categories, groups)
     if ALL in named:
-        raise InputError(f"group {ALL!r} is the name of all classes, choose another")
+        raise InputError(f"group name {ALL!r} is reserved for all classes: choose another")
     selected = select(gt, classes, named)
     budgets = (PerClass(dets_per_class),)
     matches = match(
@@ -173,7 +173,7 @@ def diagnose_pair(
 
 
 def _counts(gt: GroundTruth, rows: Rows, costs: Costs) -> NDArray[np.int64]:
-    """[C, kinds + 2] errors of each class: of wrong detections as it was said, of objects not
+    """[C, kinds + 2] errors of each class: of incorrect detections as it was said, of objects not
     found as it is."""
     classes = len(gt.categories)
     counts = np.zeros((classes, len(KINDS) + len(TOTALS)), dtype=np.int64)

@@ -126,7 +126,7 @@ class Diagnosis(Result):
             lines.append(line + [Cell(f"{count[group]:,}") for group in groups])
         title = (
             f"Errors at IoU {self.foreground:g} and {self.background:g}: cost in points of "
-            f"{self.metric} ({self.budget}), and count"
+            f"{self.metric} ({self.budget}) and count"
         )
         counts = ["count" if group == ALL else f"in {group}" for group in groups]
         return Layout("", title, ["", *groups, *counts], lines)
@@ -141,5 +141,5 @@ class Diagnosis(Result):
             ]
             for row in self.confusions.rows(SHOWN)
         ]
-        title = f"Most frequent of {len(self.confusions):,} confusions"
+        title = f"Most frequent confusions, of {len(self.confusions):,}"
         return Layout("", title, ["detected", "actual", "count", "highest score"], lines)

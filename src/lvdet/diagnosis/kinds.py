@@ -17,7 +17,7 @@ from lvdet.matching.match import found_columns, require_masks, truth_columns
 from lvdet.tables.matches import Matches
 from lvdet.threads import thread_count
 
-#: Five kinds of wrong detections, and objects that nothing points at.
+#: Five kinds of incorrect detections, and objects that no detection finds.
 KINDS = ("classification", "localisation", "both", "duplicate", "background", "missed")
 CLASSIFICATION, LOCALISATION, BOTH, DUPLICATE, BACKGROUND, MISSED = range(len(KINDS))
 #: What a detection can be: one of these by its number in `Rows.kind`.

@@ -46,7 +46,7 @@ def require_known_class(gt: GroundTruth, results: Results) -> None:
     unknown = unknown_classes(gt, results)
     if unknown.any() and results.per_class[unknown].sum() == results.total:
         ids = first_ids(results.ranking.category_ids[unknown])
-        raise InputError(f"{results.source}: no category_id of it ({ids}) is in {gt.source}")
+        raise InputError(f"{results.source}: none of its category ids ({ids}) are in {gt.source}")
 
 
 def unknown_classes(gt: GroundTruth, results: Results) -> NDArray[np.bool_]:

@@ -45,7 +45,7 @@ class ProtocolResult(Mapping[str, float]):
             "metrics", {}
         )  # not there yet while being unpickled
         if name not in metrics:
-            raise AttributeError(f"there is no metric {name!r}, but {list(metrics)}")
+            raise AttributeError(f"no metric {name!r}, expected one of {', '.join(metrics)}")
         return metrics[name]
 
     def __repr__(self) -> str:
@@ -148,7 +148,7 @@ class Evaluation(Result, Mapping[str, ProtocolResult]):
         return f"Evaluation({plain(self.title())}; AP {', '.join(numbers)})"
 
     def table(self) -> list[list[str]]:
-        """The table people read, in percent: protocols, their budgets, then a row a metric."""
+        """The table people read, in percent: protocols, their budgets, then one row per metric."""
         results = self.protocols.values()
         rows = [
             ["", *(f"AP-{result.name.capitalize()}" for result in results)],

@@ -59,26 +59,27 @@ def cut_warnings(
     missed_by_class: Subject | None = None,
     reranked: Subject | None = None,
 ) -> list[str]:
-    """That the file was cut, and which numbers are not what they seem, a sentence for each cut."""
+    """That the file was truncated, and which numbers that affects, one sentence per truncation."""
     found = []
     if cuts.by_image is not None and missed_by_image is not None:
         found.append(
             f"{source} {image_cut_text(cuts)}: {_missing(missed_by_image)}. Write results without "
-            "a limit an image."
+            "a limit per image."
         )
     if cuts.by_class is not None and (missed_by_class or reranked):
         effects = []
         if reranked is not None:
-            verb = "are those" if reranked.plural else "is that"
+            verb = "are" if reranked.plural else "is"
             effects.append(
-                f"{reranked.text} {verb} of results re-ranked by {cuts.by_class.limit:,} a class"
+                f"{reranked.text} {verb} computed from results already re-ranked with a class cap "
+                f"of {cuts.by_class.limit:,}"
             )
         if missed_by_class is not None:
             effects.append(_missing(missed_by_class))
         remedy = (
-            "Write results without a limit a class."
+            "Write results without a limit per class."
             if missed_by_class is not None
-            else "Only limits an image need results without a limit a class."
+            else "Only limits per image need results without a limit per class."
         )
         found.append(f"{source} {class_cut_text(cuts)}: {'; '.join(effects)}. {remedy}")
     return found
@@ -87,23 +88,23 @@ def cut_warnings(
 def image_cut_text(cuts: Cuts) -> str:
     """That it was cut by image, and what speaks for it; "" where nothing does."""
     images = "image" if cuts.images == 1 else "images"
-    return _cut_text(cuts.by_image, "an image", f"{cuts.images:,} {images}")
+    return _cut_text(cuts.by_image, "per image", f"{cuts.images:,} {images}")
 
 
 def class_cut_text(cuts: Cuts) -> str:
     """That it was cut by class, and what speaks for it; "" where nothing does."""
     classes = "class" if cuts.classes == 1 else "classes"
-    return _cut_text(cuts.by_class, "a class", f"{cuts.classes:,} {classes}")
+    return _cut_text(cuts.by_class, "per class", f"{cuts.classes:,} {classes}")
 
 
 def was_cut(cut: Cut) -> str:
     """The verb, as sure as one can be."""
-    return "was cut" if cut.certain else "seems to have been cut"
+    return "is truncated" if cut.certain else "appears truncated"
 
 
 def coco_limit_warning(gt: GroundTruth, own: Budget, shown: str) -> str:
     """That COCO's own limit is another than those shown."""
-    return f"{gt.source} is a COCO file, whose own limit is {own}: {shown}"
+    return f"{gt.source} is a COCO file, and COCO's own limit is {own}: {shown}"
 
 
 def reading_warnings(pair: Pair) -> list[str]:
@@ -112,21 +113,21 @@ def reading_warnings(pair: Pair) -> list[str]:
     gt, results, exact_lvis = pair.gt, pair.results, pair.options.exact_lvis
     found = []
     if not results.total:
-        found.append(f"{results.source} has no detections: an AP of it says nothing.")
+        found.append(f"{results.source} has no detections, so its AP is meaningless.")
     found += _unknown_classes(gt, results, exact_lvis)
     if exact_lvis:
         return found
     zero_id = int((gt.id == 0).sum())
     if zero_id:
         found.append(
-            f"{gt.source} has an annotation of id 0, which the reference tools read as "
-            "unmatched; it counts like any other here (--exact-lvis repeats their reading)."
+            f"{gt.source} has an annotation with id 0, which the reference tools treat as "
+            "unmatched; lvdet counts it like any other (--exact-lvis does as they do)."
         )
     empty = int((gt.area <= 0).sum())
     if empty and gt.federated:
         found.append(
-            f"{gt.source} has {empty:,} annotations of area 0, which lvis leaves out; they count "
-            "here (--exact-lvis leaves them out)."
+            f"{gt.source} has {empty:,} annotations with area 0, which lvis excludes; lvdet counts "
+            "them (--exact-lvis excludes them)."
         )
     return found
 
@@ -136,7 +137,7 @@ def _cut_text(cut: Cut | None, each: str, of: str) -> str:
         return ""
     have = "has" if cut.at_limit == 1 else "have"
     return (
-        f"{was_cut(cut)} at {cut.limit:,} detections {each} before it came here "
+        f"{was_cut(cut)} at {cut.limit:,} detections {each} "
         f"({cut.at_limit:,} of {of} {have} exactly {cut.limit:,})"
     )
 
@@ -150,8 +151,8 @@ def _listed(names: Sequence[str]) -> Subject | None:
 
 def _missing(subject: Subject) -> str:
     if subject.plural:
-        return f"{subject.text} miss what was cut off, and are usually too low"
-    return f"{subject.text} misses what was cut off, and is usually too low"
+        return f"{subject.text} miss the dropped detections and are usually too low"
+    return f"{subject.text} misses the dropped detections and is usually too low"
 
 
 def _unknown_classes(gt: GroundTruth, results: Results, exact_lvis: bool) -> list[str]:
@@ -162,7 +163,7 @@ def _unknown_classes(gt: GroundTruth, results: Results, exact_lvis: bool) -> lis
     effect = (
         "they use up budget, as in lvis"
         if exact_lvis
-        else "they are left out before any budget counts (in lvis they use up budget)"
+        else "they are dropped before any budget applies (in lvis they use up budget)"
     )
     return [
         f"{results.source} has {rows:,} detections of classes that are not in {gt.source} "

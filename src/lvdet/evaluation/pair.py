@@ -119,7 +119,7 @@ def load_pair(
     that the annotations have are refused, but for exact_lvis.
     """
     if not isinstance(gt, GroundTruth | str | os.PathLike):
-        raise InputError(f"annotations are a {type(gt).__name__}, expected a table or a path")
+        raise InputError(f"annotations are of type {type(gt).__name__}, expected a table or a path")
     iou = options.iou
     files = named_files(detections)
     results: Results | None = None

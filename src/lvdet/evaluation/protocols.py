@@ -28,7 +28,7 @@ PROTOCOLS = ("old", "fixed", "pool")
 LVIS_PER_IMAGE = 300
 COCO_PER_IMAGE_CLASS = 100
 FIXED_PER_CLASS = 10_000
-#: COCO's recalls are at these limits an image and class.
+#: COCO's recalls are at these limits per image and class.
 COCO_RECALLS = (1, 10, 100)
 
 
@@ -65,7 +65,9 @@ def choose_protocols(
         names = [names]
     unknown = [name for name in names if name not in known]
     if unknown or not names:
-        raise InputError(f"protocol {', '.join(unknown)!r}, expected some of {', '.join(known)}")
+        raise InputError(
+            f"unknown protocol {', '.join(unknown)!r}, expected any of {', '.join(known)}"
+        )
     return [known[name] for name in dict.fromkeys(names)]
 
 
@@ -120,8 +122,8 @@ def evaluate(
 
     gt, detections: tables, or paths of files, which are read in bounded memory.
     iou: "bbox", "segm" or "boundary"; by default segm where there are masks.
-    dets_per_image: budget of AP-Old over all classes of an image, in place of LVIS's 300 an
-        image or COCO's 100 an image and class.
+    dets_per_image: budget of AP-Old over all classes of an image, in place of LVIS's 300 per
+        image or COCO's 100 per image and class.
     dets_per_class: budget of AP-Fixed and AP-Pool, in place of 10,000.
     classes: evaluate only these ("rc", a group, or names or ids); other detections are taken away
         before any budget counts.
@@ -188,7 +190,7 @@ class _Runner:
         return ProtocolResult(protocol.name, budget, metrics, curves)
 
     def coco_recalls(self) -> dict[str, float]:
-        """AR1, AR10 and AR100, each with its own limit an image and class."""
+        """AR1, AR10 and AR100, each with its own limit per image and class."""
         values = {}
         for limit in COCO_RECALLS:
             curves = self._curves(self._kept((PerImageClass(limit),)))

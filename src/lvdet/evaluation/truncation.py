@@ -1,4 +1,4 @@
-"""Was a results file cut before it came here, and what of it budgets miss then."""
+"""Was a results file truncated, and which detections do budgets miss then."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ MARGIN = 0.1
 
 
 class Cut(NamedTuple):
-    """A file evidently cut: at so many detections an image (or a class), which is exactly what so
-    many images (or classes) have."""
+    """Evidence of truncation: the most detections per image (or per class), and how many images (or
+    classes) have exactly that many."""
 
     limit: int
     at_limit: int
@@ -100,9 +100,9 @@ class Cuts:
         return self.missed_by_image(budgets, classes) or self.missed_by_class(budgets, classes)
 
     def missed_by_image(self, budgets: Sequence[Budget], classes: NDArray[np.int64]) -> bool:
-        """Whether that is so because of the cut by image: unless they begin with a limit an image
-        that is no higher, over all classes. Of COCO's limit an image and class only the number is
-        looked at: its files are usually cut at as many an image."""
+        """Whether that is so because of the cut by image: unless they begin with a limit per image
+        that is no higher, over all classes. Of COCO's limit per image and class only the number is
+        looked at: its files are usually truncated at that many per image."""
         if self.by_image is None:
             return False
         first = budgets[0] if budgets else None
@@ -114,8 +114,8 @@ class Cuts:
         )
 
     def missed_by_class(self, budgets: Sequence[Budget], classes: NDArray[np.int64]) -> bool:
-        """Whether that is so because of the cut by class: unless they begin with a limit a class
-        that is no higher. With a limit an image first, the results are `reranked` instead."""
+        """Whether that is so because of the cut by class: unless they begin with a limit per class
+        that is no higher. With a limit per image first, the results are `reranked` instead."""
         first = budgets[0] if budgets else None
         if self.by_class is None or isinstance(first, PerImage) or not self._touches(classes):
             return False
@@ -123,7 +123,7 @@ class Cuts:
 
     def reranked(self, budgets: Sequence[Budget], classes: NDArray[np.int64]) -> bool:
         """Whether the cut by class makes of the budgets a re-ranking, the paper's "Ranking 2": they
-        begin with a limit an image, in which what was cut off would have taken places."""
+        begin with a limit per image, in which what was cut off would have taken places."""
         return bool(budgets) and isinstance(budgets[0], PerImage) and self._touches(classes)
 
     def _touches(self, classes: NDArray[np.int64]) -> bool:

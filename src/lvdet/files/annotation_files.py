@@ -81,7 +81,7 @@ def load_ground_truth(
     missing = False
     for name, present in zip(("images", "annotations", "categories"), columns["has"], strict=True):
         if not present and (annotated or name != "annotations"):
-            problems.append(Problem(source, f"there is no list {name!r}: not an annotation file"))
+            problems.append(Problem(source, f"no {name!r} list: not an annotation file"))
             missing = True
     if missing:
         return None, problems
@@ -123,7 +123,7 @@ def _build(
             name for bit, name in enumerate(_IMAGE_KEYS) if needed & ~int(present[row]) & 1 << bit
         ]
         if int(row) not in told["image"]:
-            what = f"there is no {missing[0]}"
+            what = f"{missing[0]} is missing"
             problems.append(Problem(source, what, int(row), table="image"))
 
     height = columns["images.height"][image_order]

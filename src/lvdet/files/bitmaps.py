@@ -22,12 +22,12 @@ def masks_from_bitmaps(bitmaps: NDArray[Any], source: str = "masks") -> Masks:
     """
     if bitmaps.ndim != 3 or bitmaps.dtype.kind not in "biu":
         raise InputError(
-            f"{source}: masks are {bitmaps.dtype} of shape {bitmaps.shape}, expected bool or uint8 "
-            "of shape (N, height, width)"
+            f"{source}: masks are {bitmaps.dtype} with shape {bitmaps.shape}, expected bool or "
+            "uint8 with shape (N, height, width)"
         )
     count, height, width = bitmaps.shape
     if not (0 < height <= LARGEST_SIDE and 0 < width <= LARGEST_SIDE):
-        raise InputError(f"{source}: masks of {height} x {width} pixels, not those of an image")
+        raise InputError(f"{source}: masks are {height} x {width} pixels, not a valid image size")
     step = max(1, PIXELS // (height * width))
     parts = [_encode(bitmaps[begin : begin + step]) for begin in range(0, max(count, 1), step)]
     return Masks.concatenate(parts)

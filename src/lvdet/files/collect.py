@@ -72,7 +72,7 @@ class MaskedFiles:
         """Takes in a file; raises where another was different."""
         self._first.setdefault(has_masks, path)
         if len(self._first) == 2:
-            raise InputError(f"{self._first[False]} has no masks, but {self._first[True]} has")
+            raise InputError(f"{self._first[False]} has no masks, but {self._first[True]} does")
 
 
 def new_collector(caps: Sequence[Cap] = (), gt: GroundTruth | None = None) -> _native.Collector:

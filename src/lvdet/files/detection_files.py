@@ -101,7 +101,7 @@ def read_counted(
         table = from_records(source)
     else:
         raise InputError(
-            f"detections are a {type(source).__name__}, expected a path, a list of paths or "
+            f"detections are of type {type(source).__name__}, expected a path, a list of paths or "
             "records, or a dict of arrays"
         )
     if dets_per_class is None:
@@ -203,7 +203,7 @@ def require_ending(path: str | os.PathLike[str]) -> str:
     ending = Path(path).suffix.lower()
     if ending not in (".json", ".jsonl", ".ndjson", ".parquet"):
         raise InputError(
-            f"{os.fspath(path)}: unknown ending {ending!r}, expected .json, .jsonl, .ndjson or "
+            f"{os.fspath(path)}: unknown extension {ending!r}, expected .json, .jsonl, .ndjson or "
             ".parquet"
         )
     return ending

@@ -43,7 +43,7 @@ def open_plain(path: Path) -> Iterator[IO[bytes]]:
                 try:
                     file = _spooled(stack, gzip.GzipFile(fileobj=file))
                 except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-                    raise InputError(f"{path}: gzip data is damaged ({error})") from None
+                    raise InputError(f"{path}: corrupt gzip data ({error})") from None
             yield file
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from None
@@ -124,8 +124,8 @@ def expand(source: str | os.PathLike[str]) -> list[Path]:
     if glob.has_magic(text):
         found = sorted(Path(p) for p in glob.glob(text, recursive=True) if Path(p).is_file())
         if not found:
-            raise InputError(f"{text}: no file matches")
+            raise InputError(f"{text}: no files match")
         return found
     if not path.exists():
-        raise InputError(f"{text}: there is no such file")
+        raise InputError(f"{text}: no such file")
     return [path]

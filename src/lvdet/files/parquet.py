@@ -80,7 +80,7 @@ def _opened(path: Path) -> Iterator[Any]:
         raise
     except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
         text = " ".join(str(error).split())
-        raise InputError(f"{path}: not a Parquet file that can be read: {text}") from None
+        raise InputError(f"{path}: invalid Parquet file: {text}") from None
 
 
 def holds_masks(path: Path) -> bool:
@@ -146,7 +146,7 @@ def _batches(file: Any, source: str, masks: bool, update: Update | None) -> Iter
     columns = ["image_id", "category_id", "score", *box_columns, *mask_columns]
     total = file.metadata.num_rows
     if total < 0:
-        raise InputError(f"{source}: not a Parquet file that can be read: a negative size")
+        raise InputError(f"{source}: invalid Parquet file: negative size")
     at = 0
     # Arrow's own threads cost more than they save.
     rows = MASK_BATCH if mask_columns else BATCH
@@ -156,7 +156,7 @@ def _batches(file: Any, source: str, masks: bool, update: Update | None) -> Iter
         if update is not None:
             update(at, total)
     if at != total:
-        raise InputError(f"{source}: it has {at:,} rows, but says {total:,}")
+        raise InputError(f"{source}: has {at:,} rows, but its metadata says {total:,}")
 
 
 @dataclass(frozen=True)
@@ -211,7 +211,7 @@ def _batch(
     else:
         missing = np.arange(len(score)) if masks is None else np.flatnonzero(masks.kind == NONE)
         if len(missing):
-            raise InputError(f"{source}, row {at + missing[0]:,}: there is neither bbox nor mask")
+            raise InputError(f"{source}, row {at + missing[0]:,}: has neither bbox nor mask")
         box = np.zeros((0, 4)) if masks is None else masks_to_boxes(masks)
     return _Batch(at, image, category, score, box, masks, bool(mask_columns), bool(box_columns))
 
@@ -220,11 +220,11 @@ def _columns(names: set[str], source: str) -> tuple[list[str], list[str]]:
     """The columns of boxes and of masks that the file has."""
     for name in ("image_id", "category_id", "score"):
         if name not in names:
-            raise InputError(f"{source}: there is no column {name!r}, it has {sorted(names)}")
+            raise InputError(f"{source}: no column {name!r}, found {sorted(names)}")
     boxes = [*_BOX] if set(_BOX) <= names else ["bbox"] if "bbox" in names else []
     masks = [*_MASK] if set(_MASK) <= names else ["segmentation"] if "segmentation" in names else []
     if not boxes and not masks:
-        raise InputError(f"{source}: there are neither x, y, w, h nor bbox nor masks")
+        raise InputError(f"{source}: no columns for boxes (x, y, w, h or bbox) or masks")
     return boxes, masks
 
 
@@ -237,8 +237,8 @@ def _numbers(batch: Any, name: str, source: str, at: int, *, whole: bool = False
     values = _values(column)
     if values.dtype.kind not in ("iu" if whole else "iuf"):
         raise InputError(
-            f"{source}: column {name!r} is of {values.dtype}, expected "
-            + ("whole numbers" if whole else "numbers")
+            f"{source}: column {name!r} has type {values.dtype}, expected "
+            + ("integers" if whole else "numbers")
         )
     return np.asarray(values)
 
@@ -273,7 +273,7 @@ def _integers(
     wrong = np.flatnonzero((values < bounds.min) | (values > bounds.max))
     if len(wrong):
         row = int(wrong[0])
-        raise InputError(f"{source}, row {at + row:,}: {name} is {values[row]}, out of range")
+        raise InputError(f"{source}, row {at + row:,}: {name} {values[row]} is out of range")
     return np.ascontiguousarray(values, dtype=dtype)
 
 
@@ -290,7 +290,7 @@ def _listed_boxes(column: Any, source: str, at: int) -> NDArray[np.float64]:
     if not (lists or pa.types.is_fixed_size_list(kind)) or not (
         pa.types.is_floating(kind.value_type) or pa.types.is_integer(kind.value_type)
     ):
-        raise InputError(f"{source}: column 'bbox' is of {kind}, expected lists of numbers")
+        raise InputError(f"{source}: column 'bbox' has type {kind}, expected lists of numbers")
     lengths = _values(column.value_lengths().fill_null(0))
     wrong = np.flatnonzero(lengths != 4)
     if len(wrong):
@@ -398,8 +398,8 @@ def _record_batch(table: Detections, begin: int, end: int, schema: Any) -> Any:
     ):
         if late:
             raise LateColumnsError(
-                f"{table.source} has {what} in rows that follow others without, and all rows of a "
-                "Parquet file have the same columns"
+                f"{table.source}: rows with {what} follow rows without, but all rows of a Parquet "
+                "file need the same columns"
             )
     # Numbers by their buffers: pyarrow's own way imports pandas first, where that is installed.
     columns: list[Any] = [

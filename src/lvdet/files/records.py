@@ -25,15 +25,15 @@ def from_records(records: Sequence[Mapping[str, Any]], source: str = "detections
     for row, record in enumerate(records):
         if not isinstance(record, Mapping):
             raise InputError(
-                f"{source}, row {row:,}: is a {type(record).__name__}, expected a dict"
+                f"{source}, row {row:,}: record is a {type(record).__name__}, expected a dict"
             )
         for name, column in columns.items():
             value = record.get(name)
             if isinstance(value, bool | np.complexfloating) or not isinstance(
                 value, int | float | np.number
             ):
-                what = "there is no" if value is None else f"{value!r} is not a number for"
-                raise InputError(f"{source}, row {row:,}: {what} {name}")
+                what = "missing" if value is None else f"{value!r}, expected a number"
+                raise InputError(f"{source}, row {row:,}: {name} is {what}")
             column.append(value)
         columns["score"][-1] = _floats([record["score"]], "score", source, row)[0]
         box = record.get("bbox")
@@ -47,7 +47,7 @@ def from_records(records: Sequence[Mapping[str, Any]], source: str = "detections
                 )
         segmentation = record.get("segmentation")
         if box is None and _is_none(segmentation):
-            raise InputError(f"{source}, row {row:,}: there is neither bbox nor segmentation")
+            raise InputError(f"{source}, row {row:,}: has neither bbox nor segmentation")
         boxes.append(box)
         segmentations.append(segmentation)
     masks = None
@@ -69,10 +69,10 @@ def from_records(records: Sequence[Mapping[str, Any]], source: str = "detections
 
 def from_columns(columns: Mapping[str, Any], source: str = "detections") -> Detections:
     """Detections from arrays named image_id, category_id, score, bbox (or box, boxes), and
-    optionally segmentation (a list with a mask a row)."""
+    optionally segmentation (a list with one mask per row)."""
     for name in ("image_id", "category_id", "score"):
         if name not in columns:
-            raise InputError(f"{source}: there is no {name!r}, it has {sorted(columns)}")
+            raise InputError(f"{source}: no {name!r} array, found {sorted(columns)}")
     box = next((columns[name] for name in _BOX_NAMES if name in columns), None)
     segmentation = columns.get("segmentation")
     return Detections.from_arrays(
@@ -94,7 +94,7 @@ def load_npz(path: Path) -> Detections:
         raise InputError(f"{path}: {error.strerror or error}") from None
     except Exception as error:  # NumPy and zipfile have many ways to say that it is damaged
         what = " ".join(str(error).split())
-        raise InputError(f"{path}: not a NumPy archive that can be read: {what}") from None
+        raise InputError(f"{path}: invalid NumPy archive: {what}") from None
     return from_columns(columns, str(path))
 
 
@@ -104,7 +104,9 @@ def masks_from_segmentations(
     """Masks from COCO segmentations: {size, counts} with counts compressed (str or bytes) or
     not (a list), lists of polygons, or None."""
     if isinstance(segmentations, Mapping | str | bytes) or not isinstance(segmentations, Iterable):
-        raise InputError(f"{source}: segmentation is one mask, expected a list with one a row")
+        raise InputError(
+            f"{source}: segmentation is a single mask, expected a list with one per row"
+        )
     rows: list[bytes] = []
     kinds: list[int] = []
     sizes: list[tuple[int, int]] = []
@@ -113,7 +115,7 @@ def masks_from_segmentations(
             content, kind, size = _encode(value)
         except (TypeError, ValueError, KeyError, OverflowError) as error:
             raise InputError(
-                f"{source}, row {first_row + row:,}: segmentation cannot be used: {error}"
+                f"{source}, row {first_row + row:,}: invalid segmentation: {error}"
             ) from None
         rows.append(content)
         kinds.append(kind)
@@ -143,7 +145,7 @@ def _encode(value: Any) -> tuple[bytes, int, tuple[int, int]]:
     if isinstance(value, Mapping):
         height, width = (operator.index(number) for number in value["size"])
         if not (0 <= height <= LARGEST_SIDE and 0 <= width <= LARGEST_SIDE):
-            raise ValueError(f"size {height} x {width} is not that of an image")
+            raise ValueError(f"{height} x {width} is not a valid image size")
         counts = value["counts"]
         if isinstance(counts, str):
             return counts.encode(), RLE, (height, width)
@@ -161,13 +163,13 @@ def _encode(value: Any) -> tuple[bytes, int, tuple[int, int]]:
         )
         return data.tobytes(), RLE, (height, width)
     if isinstance(value, str | bytes):
-        raise TypeError("it is a text")
+        raise TypeError("it is a string")
     parts = [[_number(number) for number in part] for part in value]
     for part in parts:
         if len(part) < 6 or len(part) % 2:
-            raise ValueError(f"a polygon has {len(part)} numbers, expected 3 or more x, y points")
+            raise ValueError(f"a polygon has {len(part)} numbers, expected at least 3 x, y points")
         if not all(abs(number) <= 1e6 for number in part):
-            raise ValueError("a polygon has a coordinate outside any image")
+            raise ValueError("a polygon has a coordinate that is out of range")
     return _native.polygon_bytes(parts), POLYGONS, (0, 0)
 
 
@@ -181,7 +183,7 @@ def _floats(values: Iterable[Any], name: str, source: str, row: int) -> list[flo
     try:
         return [float("nan") if value is None else _number(value) for value in values]
     except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"{source}, row {row:,}: {name} cannot be used: {error}") from None
+        raise InputError(f"{source}, row {row:,}: invalid {name}: {error}") from None
 
 
 def _number(number: Any) -> float:

@@ -46,7 +46,7 @@ def detection_tables(
     files = named_files(source)
     if files is None:
         raise InputError(
-            f"detections are a {type(source).__name__}, expected a path or a list of paths"
+            f"detections are of type {type(source).__name__}, expected a path or a list of paths"
         )
     thread_count()  # a number that cannot be is refused at once
     return _tables(files.paths, masks, shares(files.paths, update))

@@ -34,7 +34,7 @@ def write_whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         os.replace(temporary, target)
     except OSError as error:
         name = os.fspath(path)
-        raise OutputError(f"{name}: cannot be written: {error.strerror or error}") from None
+        raise OutputError(f"{name}: cannot write: {error.strerror or error}") from None
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
@@ -56,4 +56,4 @@ def make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OutputError(f"{folder}: cannot be made: {error.strerror}") from None
+        raise OutputError(f"{folder}: cannot create folder: {error.strerror}") from None

@@ -13,7 +13,7 @@ from lvdet.limits.budgets import Budget, PerClass, PerImage, PerImageClass
 from lvdet.tables.ground_truth import GroundTruth
 
 #: Groups of which it is known what a row has to exceed, at 32 bytes each. Where there are more
-#: (COCO's limit an image and class, with many of both), all rows are kept.
+#: (COCO's limit per image and class, with many of both), all rows are kept.
 _MOST_GROUPS = 1 << 23
 
 

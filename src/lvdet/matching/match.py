@@ -145,7 +145,9 @@ def require_tables(gt: object, detections: object) -> None:
         (detections, Detections, "read_detections"),
     ):
         if not isinstance(table, kind):
-            raise InputError(f"{table!r} is no {kind.__name__}: read it with lvdet.{read} first")
+            raise InputError(
+                f"{table!r} is not a {kind.__name__} table: read it with lvdet.{read} first"
+            )
 
 
 def _check(gt: GroundTruth, detections: Detections, iou: str) -> None:
@@ -153,15 +155,15 @@ def _check(gt: GroundTruth, detections: Detections, iou: str) -> None:
     if iou == "bbox":
         return
     if detections.masks is None and len(detections):
-        raise InputError(f"{detections.source} has no masks, which iou {iou!r} compares")
+        raise InputError(f"{detections.source} has no masks, but iou is {iou!r}")
     for table in (gt, detections):
         if table.masks is None:
             if table is gt and len(gt):
-                raise InputError(f"{gt.source} was read without masks, which iou {iou!r} compares")
+                raise InputError(f"{gt.source} was read without masks, but iou is {iou!r}")
             continue
         missing = np.flatnonzero(table.masks.kind == 0)
         if len(missing):
-            raise InputError(f"{table.source}, row {missing[0]:,}: there is no mask")
+            raise InputError(f"{table.source}, row {missing[0]:,}: has no mask")
 
 
 def _columns(

@@ -45,10 +45,10 @@ class MatchOptions:
         try:
             levels = IOU_THRESHOLDS if given is None else np.asarray(given, dtype=np.float64)
         except (TypeError, ValueError):
-            raise InputError(f"IoU thresholds {given!r}, expected a list of numbers") from None
+            raise InputError(f"IoU thresholds are {given!r}, expected a list of numbers") from None
         if levels.ndim != 1 or not len(levels) or not ((levels > 0) & (levels <= 1)).all():
             raise InputError(
-                f"IoU thresholds {levels.tolist()}, expected a list of numbers in (0, 1]"
+                f"IoU thresholds are {levels.tolist()}, expected a list of numbers in (0, 1]"
             )
         return levels
 

@@ -81,6 +81,6 @@ def require_result_ending(path: str | os.PathLike[str], endings: Sequence[str]) 
         if target.exists() and not target.is_file() and not target.is_dir():
             return ".json"
         raise InputError(
-            f"{os.fspath(path)}: unknown ending {ending!r}, expected one of {', '.join(endings)}"
+            f"{os.fspath(path)}: unknown extension {ending!r}, expected one of {', '.join(endings)}"
         )
     return ending

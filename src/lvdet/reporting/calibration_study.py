@@ -50,12 +50,12 @@ class CalibrationSource:
         """How scores were calibrated, in words."""
         if self.calibrator is not None:
             record = self.calibrator.record_
-            return f"{record.recipe.method}, fitted before on {record.origin.detections}"
+            return f"{record.recipe.method}, fitted earlier on {record.origin.detections}"
         if self.training is not None:
             return f"{self.method}, fitted on {self.training.source}"
         return (
-            f"{self.method}, each of {FOLDS} parts of the images by a fit to the others, numbers "
-            "being means over the parts"
+            f"{self.method}, {FOLDS}-fold cross-validation over images (numbers are means over the "
+            "folds)"
         )
 
 
@@ -103,12 +103,12 @@ def study_calibration(
     judge = Judge(replace(pair, results=pair.results.where(judged)), right_at)
     if not judge.samples.right.any():
         raise UncalibratedError(
-            f"{ranking.source}: none of the {len(judge.samples):,} detections that count is right "
+            f"{ranking.source}: none of its {len(judge.samples):,} counted detections is correct "
             f"at IoU {right_at:g}"
         )
     if source.calibrator is None and source.training is None and len(gt.images) < FOLDS:
         raise UncalibratedError(
-            f"{gt.source} has {len(gt.images)} of the {FOLDS} images that cross-validation needs"
+            f"{gt.source} has {len(gt.images)} images, but cross-validation needs {FOLDS}"
         )
     trial = _trial(judge, source)
     if all_scores:

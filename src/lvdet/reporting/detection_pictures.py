@@ -41,10 +41,10 @@ class PictureFolder:
 
     def __post_init__(self) -> None:
         if not self.path.is_dir():
-            raise InputError(f"{self.path}: there is no such folder of images")
+            raise InputError(f"{self.path}: no such image folder")
         if len(self.image_ids) > MOST_SHOWN:
             raise InputError(
-                f"{len(self.image_ids):,} images asked for, at most {MOST_SHOWN} are shown"
+                f"{len(self.image_ids):,} images requested, but at most {MOST_SHOWN} can be shown"
             )
 
     def find(self, file_name: str) -> Path | None:
@@ -110,7 +110,7 @@ def take_pictures(
     update: Update | None = None,
 ) -> list[Picture]:
     """Pictures of a pair whose results are whole rows; `scores` ([N]) are the calibrated ones,
-    `class_cap` the limit a class to re-rank by."""
+    `class_cap` the class cap to re-rank with."""
     gt, ranking = pair.gt, pair.results.ranking
     sides = [_Side(pair, matches)]
     if scores is not None:
@@ -200,7 +200,7 @@ def _chosen(
             with suppress(InputError):
                 found.append((row, *_thumbnail(path)))
     if not found:
-        raise InputError(f"{folder.path}: no image of {gt.source} is there")
+        raise InputError(f"{folder.path}: contains no image of {gt.source}")
     return found
 
 
@@ -218,12 +218,12 @@ def _required(gt: GroundTruth, row: int, folder: PictureFolder) -> Path:
     path = folder.find(gt.images.file_names[row])
     if path is None:
         name = gt.images.file_names[row]
-        raise InputError(f"{folder.path}: image {gt.images.ids[row]} ({name!r}) is not there")
+        raise InputError(f"{folder.path}: image {gt.images.ids[row]} ({name!r}) not found")
     return path
 
 
 def _reranked(pair: Pair, matches: Matches, cap: int) -> Account:
-    """What a limit a class before that an image exchanges."""
+    """What a class cap before the limit per image exchanges."""
     gt, results = pair.gt, pair.results
 
     def kept(*budgets: Budget) -> NDArray[np.bool_]:
@@ -247,11 +247,11 @@ def _thumbnail(path: Path) -> tuple[bytes, tuple[int, int]]:
         with image_module.open(path) as image:
             size = image.size
             if size[0] * size[1] > MOST_PIXELS:
-                raise InputError(f"{path}: {size[0]:,} x {size[1]:,} pixels are too many to draw")
+                raise InputError(f"{path}: {size[0]:,} x {size[1]:,} pixels is too large to draw")
             image.draft("RGB", (SIDE, SIDE))
             small = image.convert("RGB")
     except (OSError, ValueError, SyntaxError, image_module.DecompressionBombError) as error:
-        raise InputError(f"{path}: cannot be read as an image ({error})") from None
+        raise InputError(f"{path}: not a readable image ({error})") from None
     small.thumbnail((SIDE, SIDE))
     out = io.BytesIO()
     small.save(out, "JPEG", quality=QUALITY, optimize=True)

@@ -30,14 +30,14 @@ from lvdet.studies.sweep_result import Sweep
 
 _PER_IMAGE = (10, 30, 100, 300, 1_000, 3_000, 10_000)
 _PER_CLASS = (*_PER_IMAGE, 30_000, 100_000)
-#: Tables of limits that are drawn: an image's, the same after each class was cut, and a class's.
+#: Tables of limits that are drawn: per image, the same after a class cap, and per class.
 BY_IMAGE = BudgetTable(
-    "by-image", "AP by detections an image", tuple(Limits(one) for one in (*_PER_IMAGE, None))
+    "by-image", "AP by detections per image", tuple(Limits(one) for one in (*_PER_IMAGE, None))
 )
 RERANKED = "re-ranked"
 BY_CLASS = BudgetTable(
     "by-class",
-    "AP by detections a class, without a limit an image",
+    "AP by detections per class, without a limit per image",
     tuple(Limits(dets_per_class=one) for one in (*_PER_CLASS, None)),
 )
 
@@ -48,7 +48,7 @@ class Study:
 
     name:     what to call it
     limits:   AP under the limits of BY_IMAGE, RERANKED (for LVIS files) and BY_CLASS
-    class_cap: the limit a class of RERANKED and of pictures
+    class_cap: the cap of RERANKED and of pictures
     calibration: None where scores cannot be calibrated; `uncalibrated` says why
     pictures: images with their detections, where there is a folder of images
     """
@@ -114,7 +114,7 @@ def study(
 
 
 def _class_cap(pair: Pair, scores: Scores) -> int:
-    """The limit a class to re-rank by: AP-Fixed's, or where no class has more detections, the one
+    """The class cap to re-rank with: AP-Fixed's, or where no class has more detections, the one
     that raises AP-Old most."""
     largest = largest_class(pair)
     if largest > FIXED_PER_CLASS or not pair.gt.federated:
@@ -126,6 +126,6 @@ def _class_cap(pair: Pair, scores: Scores) -> int:
 def _reranked(cap: int) -> BudgetTable:
     return BudgetTable(
         RERANKED,
-        "AP by detections an image, with a limit a class before it",
+        "AP by detections per image, with a class cap applied first",
         tuple(Limits(one, cap) for one in _PER_IMAGE),
     )

@@ -118,9 +118,9 @@ def _sections(report: Report) -> dict[str, str]:
     """The sections of the page: where they are and what they are called."""
     sections = {"numbers": "Three numbers"}
     if report.comparison is not None:
-        sections["comparison"] = "What holds"
+        sections["comparison"] = "Comparison"
     sections |= {
-        "limits": "What limits do",
+        "limits": "Effect of limits",
         "precision": "Precision and recall",
         "classes": "Classes",
         "scores": "Scores",

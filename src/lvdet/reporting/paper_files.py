@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 #: Pixels of a figure (the height of those without one of their own), how many of a PNG's there are
 #: to each, and figures drawn at a time.
 WIDTH, HEIGHT, SCALE, AT_A_TIME = 640, 400, 3, 8
-_HOW = "figures as files need kaleido and Chrome or Chromium: pip install 'lvdet[figures]'"
+_HOW = "writing figures needs kaleido and Chrome or Chromium: pip install 'lvdet[figures]'"
 
 
 def write_paper_files(report: Report, folder: Path, progress: Progress | None = None) -> list[Path]:

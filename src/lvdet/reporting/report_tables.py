@@ -13,8 +13,8 @@ from lvdet.reporting.detector_study import Study
 _COMPETE = " Classes compete for the limit."
 _SAYS = {
     "old": "The mean over classes, as most papers report it.",
-    "fixed": "The mean over classes. No class competes with another.",
-    "pool": "One ranking over all classes: scores have to compare across them.",
+    "fixed": "The mean over classes. Classes do not compete.",
+    "pool": "One ranking over all classes: scores have to be comparable across classes.",
 }
 _DETAILS = ("AP50", "AP75", "APs", "APm", "APl", "AR")
 
@@ -50,7 +50,7 @@ def protocol_table(studies: Sequence[Study]) -> Layout:
 
 def detail_table(studies: Sequence[Study]) -> Layout:
     """The same by IoU and by size, and recall."""
-    title = "The protocols by IoU and size, and recall, in percent"
+    title = "AP by IoU and object size, and recall, in percent"
     return _metric_table("details", title, studies, _DETAILS)
 
 

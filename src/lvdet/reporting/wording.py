@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def facts(report: Report) -> str:
     """What was evaluated, in a line."""
     inputs = report.studies[0].evaluation.inputs
-    kind = {"bbox": "boxes", "segm": "masks", "boundary": "boundaries of masks"}[inputs["iou"]]
+    kind = {"bbox": "boxes", "segm": "masks", "boundary": "mask boundaries"}[inputs["iou"]]
     found = " and ".join(
         f"{study.evaluation.inputs['detection_count']:,}" for study in report.studies
     )
@@ -33,9 +33,9 @@ def calibration_words(study: Study) -> str:
     before, after = calibration.worth_before, calibration.worth_after
     error = [100 * worth.errors.overall.expected for worth in (before, after)]
     return (
-        f"{study.name}: {calibration.title}. A detection is right from IoU "
-        f"{calibration.iou_threshold:g} on. The mean gap between scores and shares of right "
-        f"detections (ECE) goes from {error[0]:.2f} to {error[1]:.2f} points, AP-Pool from "
+        f"{study.name}: {calibration.title}. A detection is correct at IoU "
+        f"{calibration.iou_threshold:g} or above. The mean gap between scores and the share of "
+        f"correct detections (ECE) goes from {error[0]:.2f} to {error[1]:.2f} points, AP-Pool from "
         f"{100 * before.pool['AP']:.2f} to {100 * after.pool['AP']:.2f}."
     )
 
@@ -44,37 +44,37 @@ def score_words(report: Report) -> str:
     """What the figure of scores shows."""
     budget = report.studies[0].evaluation["old"].budget
     says = (
-        f"Boxes hold the middle half of the detections that {budget} leaves, whiskers all but the "
-        "lowest and highest 5%, dashed lines are means."
+        f"Boxes span the middle half of the detections that {budget} keeps, whiskers all but the "
+        "lowest and highest 5%; dashed lines are means."
     )
     if all(study.levels.relative for study in report.studies):
         says += (
-            " Divided by the mean score of frequent classes. Where rare classes score lower, a "
-            "limit an image drops them first."
+            " Scores are divided by the mean score of frequent classes. Where rare classes score "
+            "lower, a limit per image drops them first."
         )
     return says
 
 
 def limit_words(report: Report) -> str:
-    """What the dashed lines of limits an image are."""
+    """What the dashed lines in the figure of limits per image are."""
     if not report.federated:
-        return "Over all classes of an image together, which is not COCO's own limit."
+        return "The limit applies to all classes of an image together, unlike COCO's own."
     caps = dict.fromkeys(study.class_cap for study in report.studies)
     texts = " and ".join(f"{cap:,}" for cap in caps)
-    return f"Dashed: re-ranked, all but the best {texts} of each class thrown away before."
+    return f"Dashed: re-ranked, keeping only the best {texts} of each class first."
 
 
 def error_words(report: Report) -> str:
     """What is counted as an error."""
     diagnosis = report.studies[0].diagnosis
     says = (
-        f"Of the detections that {diagnosis.budget} leaves, those that are wrong at IoU "
-        f"{diagnosis.foreground:g}, by the reason; and the objects nothing points at."
+        f"The detections that {diagnosis.budget} keeps and that are incorrect at IoU "
+        f"{diagnosis.foreground:g}, by cause, and the objects that no detection finds."
     )
     if report.federated:
         says += (
-            " Only classes that were checked in an image count there: a detection on an object "
-            "nobody annotated may still look like background."
+            " A class counts only in images where it was verified: a detection of an object that "
+            "nobody annotated may still be reported as background."
         )
     return says
 
@@ -82,11 +82,11 @@ def error_words(report: Report) -> str:
 def picture_words(report: Report) -> str:
     """Which images are shown, and what is drawn on them."""
     chosen = (
-        "The images asked for"
+        "The requested images"
         if report.images_asked_for
-        else "The images whose best detections calibration changes most (not typical ones)"
+        else "The images whose top detections calibration changes most (not typical images)"
     )
-    return f"{chosen}, with the {TOP} detections of highest score."
+    return f"{chosen}, with the {TOP} highest-scoring detections."
 
 
 def footer(report: Report) -> str:

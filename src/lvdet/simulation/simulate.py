@@ -1,11 +1,11 @@
 """A simulated detector with known properties, and the ground truth it looks at.
 
 The scores of class c follow g = Beta(a, b) over the verified (image, class) cells, those
-whose detections count. Right detections are drawn from s * g(s), which is Beta(a + 1, b),
-wrong ones from (1 - s) * g(s), which is Beta(a, b + 1), in the ratio a : b. So a detection
+whose detections count. Correct detections are drawn from s * g(s), which is Beta(a + 1, b),
+incorrect ones from (1 - s) * g(s), which is Beta(a, b + 1), in the ratio a : b. So a detection
 of score s is right with probability s: the detector is perfectly calibrated, so what it
 loses to a budget or gains by gaming one (the paper's section 3) is the measure's doing.
-A right detection has IoU 0.5 or more with a box of its own, a wrong one less than 0.5 with
+A correct detection has IoU 0.5 or more with a box of its own, an incorrect one below 0.5 with
 every box of its class: calibration holds at IoU 0.5, among the detections AP counts (in
 not-exhaustive cells only the right ones). With masks, whose pixels are coarse against
 small boxes, it holds for the boxes and nearly for the masks.
@@ -56,9 +56,11 @@ class Settings:
         if not np.isfinite(self.bias):
             raise InputError(f"bias is {self.bias}, expected a finite number")
         if not 0 <= self.class_bias < np.inf:
-            raise InputError(f"class_bias is {self.class_bias}, expected a number of 0 or more")
+            raise InputError(f"class_bias is {self.class_bias}, expected a non-negative number")
         if self.objects_per_image is not None and not 0 < self.objects_per_image < np.inf:
-            raise InputError(f"objects_per_image is {self.objects_per_image}, expected more than 0")
+            raise InputError(
+                f"objects_per_image is {self.objects_per_image}, expected a positive number"
+            )
         if self.seed < 0:
             raise InputError(f"seed is {self.seed}, expected 0 or more")
         if not 0 <= self.localisation <= 1:
@@ -95,8 +97,8 @@ def simulate(
         this many in every image. None keeps all candidates.
     candidates_per_image: how many candidates each image has before that cut, and never fewer
         than those in verified cells. By default what the vocabulary brings, for LVIS about 50
-        and 0.7 a class, and as many more as the budget needs. What fills an image up without
-        being likely scores below 0.001 and is never right.
+        and 0.7 per class, and as many more as the budget needs. What fills an image up without
+        being likely scores below 0.001 and is never correct.
     bias: how far the scores of the rarest class are pushed down, in logits; of other classes
         in proportion to the logarithm of their expected frequency, 0 for the most frequent.
         The order inside a class stays, where `decimals` can hold it.
@@ -137,12 +139,12 @@ def simulate_training(
     of the same classes, found as well, scored by the same biases.
 
     images: how many, in place of the settings' number.
-    overconfidence: how far the scores of right detections of the rarest class are pushed up there,
+    overconfidence: how far the scores of correct detections of the rarest class are pushed up,
         in logits, because the detector remembers; of other classes in proportion to the logarithm
         of their expected frequency, 0 for the most frequent.
     """
     if not 0 <= overconfidence < np.inf:
-        raise InputError(f"overconfidence is {overconfidence}, expected a number of 0 or more")
+        raise InputError(f"overconfidence is {overconfidence}, expected a non-negative number")
     _, rank = _annotated(settings, 0)
     training = replace(settings, images=images)
     truth, _ = _annotated(training, 3, rank)

@@ -21,9 +21,9 @@ from lvdet.tables.ground_truth import GroundTruth, ImageLists
 _CLUTTER = 0.7
 #: Scores of the candidates that only fill an image up to its budget are below this.
 _FILLER = 1e-3
-#: A positive cell draws this many times the wrong detections of a negative one.
+#: A positive cell draws this many times the incorrect detections of a negative one.
 _POSITIVE = 4
-#: Wrong detections keep below this IoU, with room under 0.5 for what masks do to boxes.
+#: Incorrect detections keep below this IoU, with room under 0.5 for what masks do to boxes.
 _MISS = 0.45
 #: Prepared draws of classes and boxes, picked from by index: far faster than drawing anew.
 _TABLE = 1 << 16
@@ -56,7 +56,7 @@ def joined(parts: list[Candidates]) -> Candidates:
 class Detector:
     """What the simulated detector knows of the data, and how well it knows each class.
 
-    memory: [C] how far the scores of right detections are pushed up, in logits, because the
+    memory: [C] how far the scores of correct detections are pushed up, in logits, because the
         detector has seen these images before
     """
 
@@ -103,7 +103,7 @@ class Detector:
         return joined([found, self._fillers(rng, np.repeat(rows, missing))])
 
     def _hits(self, rng: np.random.Generator, rows: Ints) -> Candidates:
-        """Right detections: at most one for a box, of IoU at least 0.5 with it."""
+        """Correct detections: at most one for a box, of IoU at least 0.5 with it."""
         truth = self.truth
         near = np.arange(*np.searchsorted(truth.image, [rows[0], rows[-1] + 1]))
         seen = rng.random(len(near)) < self.share[truth.category[near]]
@@ -119,7 +119,7 @@ class Detector:
         )
 
     def _misses(self, rng: np.random.Generator, rows: Ints) -> Candidates:
-        """Wrong detections in verified cells, away from the boxes of their class."""
+        """Incorrect detections in verified cells, away from the boxes of their class."""
         number = rng.poisson(self.rate * self.weight[rows])
         image, category = (index.astype(np.int32) for index in np.nonzero(number))
         number = number[number > 0]
@@ -169,7 +169,7 @@ def _skill(rng: np.random.Generator, rarity: Floats) -> tuple[Floats, Floats, Fl
     """[C] Beta parameters a and b of each class's scores, and the share of its boxes found.
 
     Rare classes score lower, and closer together. The numbers are chosen so that at LVIS's
-    size AP by frequency, and what it loses at 300 an image, come near the paper's table 2.
+    size AP by frequency, and what it loses at 300 per image, come near the paper's table 2.
     """
     talent = rng.normal(0.0, 0.35, len(rarity))
     mean = _expit(-1.2 - 2.0 * rarity + talent)
@@ -178,9 +178,9 @@ def _skill(rng: np.random.Generator, rarity: Floats) -> tuple[Floats, Floats, Fl
 
 
 def _cells(truth: GroundTruth, cell: Ints) -> tuple[NDArray[np.int8], Floats]:
-    """[I, C] how many wrong detections a cell draws, relative; [C] the sum over those that count.
+    """[I, C] how many incorrect detections a cell draws, relative; [C] the sum over those counted.
 
-    Unverified cells draw none. Wrong detections in not-exhaustive cells are not counted in AP.
+    Unverified cells draw none. Incorrect detections in not-exhaustive cells are not counted in AP.
     """
     shape = len(truth.images), len(truth.categories)
     weight = np.zeros(shape, dtype=np.int8)

@@ -22,7 +22,7 @@ _SHAPES = np.array(
 )
 _SHAPE_SHARE = np.array([0.36, 0.16, 0.20, 0.09, 0.05, 0.06, 0.04, 0.04])
 _MOST_INSTANCES = 60
-#: Negative classes an image, and the share of positive cells not annotated exhaustively.
+#: Negative classes per image, and the share of positive cells not annotated exhaustively.
 _NEGATIVES = 10.0
 _NOT_EXHAUSTIVE = 0.03
 _CROWD_SHARE = 0.01

@@ -68,13 +68,13 @@ class Audit(Result):
 
     @property
     def cut(self) -> Cut | None:
-        """Detections an image at which the file was evidently cut, and the images that have exactly
-        so many; None where nothing speaks for a cut."""
+        """Detections per image at which the file appears truncated, and how many images have
+        exactly that many; None where nothing suggests truncation."""
         return self.cuts.by_image
 
     @property
     def class_cut(self) -> Cut | None:
-        """The same of detections a class."""
+        """The same for detections per class."""
         return self.cuts.by_class
 
     @property
@@ -157,7 +157,7 @@ class Audit(Result):
         cuts = [cut for cut in (image_cut_text(self.cuts), class_cut_text(self.cuts)) if cut]
         found += [f"The file {cut}." for cut in cuts]
         if not cuts:
-            found.append("The file was not evidently cut, neither by image nor by class.")
+            found.append("The file does not appear truncated, either per image or per class.")
         if self.short:
             first = ", ".join(f"{item.name} {item.detections:,}" for item in self.short[:_SHOWN])
             more = ", …" if len(self.short) > _SHOWN else ""
@@ -167,7 +167,7 @@ class Audit(Result):
             )
         difference = self.fixed["AP"] - self.old["AP"]
         if not np.isnan(difference):
-            found.append(f"AP-Fixed less AP-Old is {signed(difference)} points.")
+            found.append(f"AP-Fixed minus AP-Old is {signed(difference)} points.")
         return found
 
     def notes(self) -> list[str]:
@@ -200,63 +200,62 @@ class Audit(Result):
     def _reason(self, protocol: str, standing: str) -> str:
         if standing == "undefined":
             return (
-                "the file has no detections, and a 0 then says nothing of the detector"
+                "the file has no detections, so an AP of 0 says nothing about the detector"
                 if self._empty
-                else "the annotations have nothing to find"
+                else "the annotations have no objects to detect"
             )
         if standing == "incomplete":
             return self._what_is_missing(self.budgets[protocol])
         if protocol == "old":
             return self._why_old(standing)
-        return f"as far as can be told, the file has all that {self.budgets[protocol]} looks at"
+        return f"the file appears to have every detection that {self.budgets[protocol]} keeps"
 
     def _why_short(self) -> str:
         fixed = [self.budgets["fixed"]]
         if self.cuts.missed_by_image(fixed, self._every):
-            return "Some would have more in uncut results, and which ones cannot be told from here."
+            return "Some would have more in untruncated results, but the file does not show which."
         if self.class_cut is not None and self.cuts.missed_by_class(fixed, self._every):
-            return f"Those with {self.class_cut.limit:,} would have more in uncut results."
-        return "That is no fault: the detector found no more of them, or kept no lower scores."
+            return f"Those with {self.class_cut.limit:,} would have more in untruncated results."
+        return "That is fine: the detector found no more of them or kept no lower scores."
 
     def _what_is_missing(self, budget: Budget) -> str:
         causes = []
         if self.cut is not None and self.cuts.missed_by_image([budget], self._every):
-            causes.append(f"{was_cut(self.cut)} at {self.cut.limit:,} detections an image")
+            causes.append(f"{was_cut(self.cut)} at {self.cut.limit:,} detections per image")
         if self.class_cut is not None and self.cuts.missed_by_class([budget], self._every):
             causes.append(
-                f"{was_cut(self.class_cut)} at {self.class_cut.limit:,} detections a class"
+                f"{was_cut(self.class_cut)} at {self.class_cut.limit:,} detections per class"
             )
         return (
-            f"the file {' and '.join(causes)}, so what {budget} would keep beyond that is missing, "
-            "and AP is usually too low"
+            f"the file {' and '.join(causes)}, so detections that {budget} would keep are "
+            "missing and AP is usually too low"
         )
 
     def _why_old(self, standing: str) -> str:
         search, gain = self.search, self.gain
         if search is None or gain is None:
             return (
-                f"with {self.budgets['old']} no class takes the place of another, so re-ranking "
-                "cannot raise it"
+                f"classes do not compete under {self.budgets['old']}, so re-ranking cannot raise it"
             )
-        tried = f"{len(search.tried):,} caps up to {FIXED_PER_CLASS:,} tried"
-        way = f"the best {search.best:,} of each class first; {tried}"
+        tried = f"{len(search.tried):,} class caps tried, up to {FIXED_PER_CLASS:,}"
+        way = f"best class cap {search.best:,}; {tried}"
         rise = f"{100 * gain:.2f} points ({way})"
         if standing == "re-ranked" and self.class_cut is not None:
-            again = f", and re-ranking raises that by {rise}" if gain >= NOTHING else ""
+            again = f", and re-ranking raises it by another {rise}" if gain >= NOTHING else ""
             return (
-                f"the file {was_cut(self.class_cut)} at {self.class_cut.limit:,} detections a "
-                f"class, so this is the AP-Old of results re-ranked by as many{again}"
+                f"the file {was_cut(self.class_cut)} at {self.class_cut.limit:,} detections per "
+                f"class, so this is the AP-Old of results re-ranked with that class cap{again}"
             )
         if gain >= NOTHING:
             return (
-                f"re-ranking alone raises it by {rise}, so a smaller lead says nothing about "
-                "detectors"
+                f"re-ranking alone raises it by {rise}, so a smaller lead over another detector "
+                "proves nothing"
             )
         if self.cut is not None:
             left = "nothing" if self.cut.limit <= self.budgets["old"].limit else "less"
             return (
                 f"it is what lvis computes, but the file {was_cut(self.cut)} at "
-                f"{self.cut.limit:,} detections an image, which leaves re-ranking {left} to bring "
-                "in, and of uncut results it may rise"
+                f"{self.cut.limit:,} detections per image, which leaves re-ranking {left} to add; "
+                "with untruncated results it may rise"
             )
-        return f"re-ranking does not raise it here ({tried}), though AP-Fixed is the safer number"
+        return f"re-ranking does not raise it here ({tried}), but AP-Fixed is the safer number"

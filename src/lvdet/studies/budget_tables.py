@@ -24,8 +24,8 @@ SubsetList: TypeAlias = Iterable[int | str | Iterable[int | str]] | None
 
 @dataclass(frozen=True)
 class Limits:
-    """What is looked at: so many detections an image, so many a class (None for all), the one
-    before the other where there are both, of some classes."""
+    """The limits of a row: detections per image and per class (None for all), one before the
+    other where there are both, of some classes."""
 
     dets_per_image: int | None = None
     dets_per_class: int | None = None
@@ -63,28 +63,28 @@ PAPER = {
     for table in (
         BudgetTable(
             "ranking",
-            "AP-Old with and without a limit a class before it",
+            "AP-Old with and without a class cap",
             (Limits(300), Limits(300, 10_000)),
         ),
         BudgetTable(
             "image-limit",
-            "AP by detections an image",
+            "AP by detections per image",
             tuple(Limits(limit) for limit in (100, 300, 1_000, 2_000, 5_000, 10_000)),
         ),
         BudgetTable(
             "subsets",
-            "AP by detections an image, with the detector restricted to some classes",
+            "AP by detections per image, with the detector restricted to some classes",
             tuple(Limits(limit, classes=letters) for letters in SUBSETS for limit in (300, 5_000)),
             paired=True,
         ),
         BudgetTable(
             "class-limit",
-            "AP by detections a class, without a limit an image",
+            "AP by detections per class, without a limit per image",
             tuple(Limits(dets_per_class=limit) for limit in (1_000, 5_000, 10_000, 30_000, 50_000)),
         ),
         BudgetTable(
             "pool-limit",
-            "AP-Pool by detections an image",
+            "AP-Pool by detections per image",
             tuple(Limits(limit) for limit in (300, 1_000, 2_000, 5_000, 10_000)),
             shows=("pool",),
         ),
@@ -105,13 +105,11 @@ def paper_tables(names: str | Iterable[str], *, frequencies: bool) -> list[Budge
             tables[name] = PAPER[name]
         elif name == TOY:
             raise InputError(
-                "the toy example is no table of results: lvdet.studies.toy_example.toy() works it "
-                "out, and so does lvdet sweep --paper toy"
+                "'toy' is not a table of results: call lvdet.studies.toy_example.toy() or run "
+                "`lvdet sweep --paper toy`"
             )
         else:
-            raise InputError(
-                f"the paper has no table {name!r}, expected some of {', '.join(PAPER)}, or all"
-            )
+            raise InputError(f"unknown table {name!r}, expected any of {', '.join(PAPER)}, or all")
     return list(tables.values())
 
 
@@ -124,8 +122,8 @@ def grid(
 ) -> BudgetTable:
     """Every combination of the limits, for each subset of classes.
 
-    The order matters where both limits are there. `rerank` adds, after the rows of a limit an
-    image, that limit behind a class limit of `rerank`.
+    The order matters where both limits are there. `rerank` adds, after the rows of a limit per
+    image, that limit behind a class cap of `rerank`.
     """
     if rerank is not None and dets_per_image is None:
         dets_per_image = 300
@@ -152,7 +150,7 @@ def named_orders(order: str | Sequence[str]) -> list[str]:
         return list(ORDERS)
     orders = list(dict.fromkeys([order] if isinstance(order, str) else order))
     if not orders or any(item not in ORDERS for item in orders):
-        raise InputError(f"order {order!r}, expected {', '.join(ORDERS)} or {BOTH}")
+        raise InputError(f"order is {order!r}, expected {', '.join(ORDERS)} or {BOTH}")
     return orders
 
 
@@ -164,11 +162,11 @@ def _limits(values: Any, name: str) -> list[int | None]:
         if value is None or (isinstance(value, float) and value == math.inf):
             limits.append(None)
         elif isinstance(value, str):
-            raise InputError(f"{name} has {value!r}, expected whole numbers, or None for no limit")
+            raise InputError(f"{name} has {value!r}, expected integers, or None for no limit")
         else:
             limits.append(int(value) if isinstance(value, np.integer) else value)
     if not limits:
-        raise InputError("an empty list of limits, expected numbers, or None for no limit")
+        raise InputError("the list of limits is empty, expected integers, or None for no limit")
     return limits
 
 
@@ -181,7 +179,7 @@ def _subsets(subsets: Any) -> list[Classes]:
         subsets = [subsets]
     found = [_classes(item) for item in subsets]
     if not found:
-        raise InputError("an empty list of subsets, expected letters of rcf, groups or classes")
+        raise InputError("the list of subsets is empty, expected letters of rcf, groups or classes")
     return list(dict.fromkeys(found))
 
 
@@ -192,5 +190,5 @@ def _classes(subset: Any) -> Classes:
     classes = tuple(subset) if isinstance(subset, Iterable) else (subset,)
     for item in classes:
         if isinstance(item, bool) or not isinstance(item, int | np.integer | str):
-            raise InputError(f"a subset has {item!r}, expected names and ids of classes")
+            raise InputError(f"a subset contains {item!r}, expected class names and ids")
     return tuple(item if isinstance(item, str) else int(item) for item in classes)

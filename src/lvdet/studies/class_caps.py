@@ -1,4 +1,4 @@
-"""Which class cap before the limit an image raises AP-Old most."""
+"""Which class cap before the limit per image raises AP-Old most."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Raising AP-Old without a better detector (the paper, section 3).
 
-A limit of detections an image lets classes compete. Who first throws away all but the best of
+A limit per image lets classes compete. Who first throws away all but the best of
 each class over the whole set ("Ranking 2") makes room for classes that would have been crowded
 out: AP-Old rises, though every ranking inside a class is what it was, and shorter.
 """
@@ -34,7 +34,7 @@ from lvdet.tables.detections import Detections
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Reranking(Result):
-    """Results re-ranked: the best of each class first, then so many an image.
+    """Results re-ranked: the best of each class first, then those of each image.
 
     detections: the rows that are left, in file order
     before, after: {"old": …, "fixed": …}, each with AP, APr, APc, APf
@@ -72,10 +72,12 @@ class Reranking(Result):
     def title(self) -> str:
         """What was done, in a line."""
         budgets = describe([PerClass(self.dets_per_class), PerImage(self.dets_per_image)])
-        found = "" if self.search is None else f" (the best of {len(self.search.tried):,} tried)"
+        found = (
+            "" if self.search is None else f" (best of {len(self.search.tried):,} class caps tried)"
+        )
         return (
-            f"{self.inputs['iou']}: re-ranked by {budgets}{found}: {len(self.detections):,} of "
-            f"{self.inputs['detection_count']:,} detections left, {len(self._account):,} of "
+            f"{self.inputs['iou']}: re-ranked with {budgets}{found}: {len(self.detections):,} of "
+            f"{self.inputs['detection_count']:,} detections kept, {len(self._account):,} of "
             f"{self.inputs['images']:,} images changed"
         )
 
@@ -109,7 +111,7 @@ def rerank(
     dets_per_image: the limit of AP-Old, that of the results made here.
     """
     if isinstance(dets_per_class, str) and dets_per_class != "best":
-        raise InputError(f"dets_per_class is {dets_per_class!r}, expected a number or 'best'")
+        raise InputError(f"dets_per_class is {dets_per_class!r}, expected an integer or 'best'")
     if not isinstance(dets_per_class, str):
         PerClass(dets_per_class)  # refused before the work begins, as in `_load`
     pair, scores = _load(
@@ -163,7 +165,7 @@ def search_class_cap(
     exact_lvis: bool = False,
     progress: Progress | None = None,
 ) -> ClassCap:
-    """The class cap that raises AP-Old most when it comes before the limit an image.
+    """The class cap that raises AP-Old most when it comes before the limit per image.
 
     Caps are tried from 1 to the size of the largest class, each twice the last, and then ever
     closer around the best of them. AP need not rise and fall just once in between: what is found
@@ -217,11 +219,13 @@ def _warnings(pair: Pair, reranked: Sequence[Budget], largest: int | None) -> li
     found = named_cut_warnings(results.source, Cuts.of(gt, results), numbers, every)
     found += reading_warnings(pair)
     if not gt.federated:
-        shown = f"re-ranking cannot raise that. What is shown is AP with {limit} over all classes."
+        shown = (
+            f"re-ranking cannot raise AP under it, so AP with {limit} over all classes is shown."
+        )
         found.append(coco_limit_warning(gt, old_budget(gt.federated), shown))
     if largest and largest <= cap.limit:
         found.append(
-            f"No class has more than {largest:,} detections, so a limit of {cap} leaves them all: "
+            f"No class has more than {largest:,} detections, so {cap} keeps them all: "
             "try --dets-per-class best."
         )
     return found

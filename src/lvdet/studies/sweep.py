@@ -63,7 +63,7 @@ def sweep(
         for a row of each.
     subsets: restrict the detector to these classes before any limit counts, and take AP over
         them: letters of "rcf", names or ids of single classes, or lists of names and ids.
-    rerank: adds, for each limit an image, the row in which a limit of `rerank` a class comes
+    rerank: adds, for each limit per image, the row in which a class cap of `rerank` comes
         first: the paper's "Ranking 2".
     paper: tables of the paper by name: "ranking", "image-limit", "subsets", "class-limit",
         "pool-limit", or "all" of those that the annotations allow. This is the default where no
@@ -89,7 +89,7 @@ def sweep(
     )
     tables = choose(pair.gt)
     if not tables:
-        raise InputError("no table was asked for")
+        raise InputError("no table was requested")
     return sweep_pair(pair, tables)
 
 
@@ -108,7 +108,7 @@ def sweep_pair(
     cuts = Cuts.of(truth, results)
     rows = [row for table in tables for row in _rows(table, truth, scores, selected, cuts)]
     if not truth.federated and any(row.dets_per_image is not None for row in rows):
-        shown = "limits an image count all classes together here."
+        shown = "the limits per image here apply to all classes together."
         warnings.append(coco_limit_warning(truth, old_budget(truth.federated), shown))
     return Sweep(
         rows=rows,

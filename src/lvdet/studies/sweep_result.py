@@ -30,7 +30,7 @@ class SweepRow:
     metrics, pool: AP, APr, APc, APf as mean over classes, and of AP-Pool; NaN where undefined
     delta, pool_delta: the same less those of the row it is compared with; None for that row
     incomplete: True where the results were cut before, and this row would keep more of them
-    reranked: True where they were cut by class before this row's limit an image
+    reranked: True where they were truncated per class before this row's limit per image
     """
 
     table: str

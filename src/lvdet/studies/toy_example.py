@@ -32,11 +32,11 @@ RANKINGS: tuple[tuple[str, tuple[Budget, ...], float], ...] = (
     ("no limit", (), 0.75),
 )
 REMARKS = (
-    "Ranking 2 drops A2, which is always right, for B1, which is less likely to be: AP rises.",
-    "The paper has 0.65 for Ranking 2. It takes half the recall of A as an AP of 0.5; of the 101 "
-    "recalls at which precision is read, 51 are reached, so A has 51/101 = 0.5050.",
-    "The paper's caption has 0.75 without a limit. Worked out, A has 1 and B has 0.8 in "
-    "expectation: (1 + 0.8) / 2 = 0.9, for both rankings alike.",
+    "Ranking 2 drops A2, which is always correct, for B1, which is less likely to be: AP rises.",
+    "The paper gives 0.65 for Ranking 2. It counts half the recall of A as an AP of 0.5; A reaches "
+    "51 of the 101 recall levels at which precision is read, so its AP is 51/101 = 0.5050.",
+    "The paper's caption gives 0.75 without a limit. The expected AP of A is 1 and that of B is "
+    "0.8: (1 + 0.8) / 2 = 0.9, for both rankings.",
 )
 
 
@@ -88,12 +88,12 @@ class Toy:
             ]
             for row in self.rows
         ]
-        title = "The toy example: two detections an image, expected over both worlds"
+        title = "The toy example: two detections per image, expected over both worlds"
         return Layout("toy", title, head, [[Cell(value) for value in line] for line in lines])
 
     def __str__(self) -> str:
         found = [
-            f"{name}: class {name[0]}, score {score:.1f}, right with probability {score:.1f}"
+            f"{name}: class {name[0]}, score {score:.1f}, correct with probability {score:.1f}"
             for name, score in zip(NAMES, SCORES, strict=True)
         ]
         return "\n".join([*found, "", text([self.layout()]), "", *REMARKS])

@@ -39,7 +39,7 @@ class Categories:
         count = len(self.ids)
         require_columns(self, "categories", {"ids": (np.int64, (count,))})
         if (self.ids[1:] <= self.ids[:-1]).any():
-            raise InputError("categories: ids are not rising")
+            raise InputError("categories: ids must be strictly increasing")
         if len(self.names) != count or len(self.frequency) != count:
             raise InputError(
                 f"categories: {count} ids, {len(self.names)} names, {len(self.frequency)} "
@@ -73,7 +73,7 @@ class Categories:
     def select(self, wanted: Iterable[int | str]) -> NDArray[np.int64]:
         """Rows of the classes given by id or by name, ascending, without repeats."""
         if not isinstance(wanted, Iterable):
-            raise InputError(f"classes {wanted!r}, expected names and ids")
+            raise InputError(f"classes are {wanted!r}, expected a list of names and ids")
         by_id = {int(value): row for row, value in enumerate(self.ids)}
         by_name = {value: row for row, value in enumerate(self.names)}
         rows = set()
@@ -95,8 +95,8 @@ class Categories:
             groups = self.groups()
             if not groups:
                 raise InputError(
-                    f"classes {text!r} asks for frequency groups, but the annotations have no "
-                    "'frequency' for their categories"
+                    f"classes {text!r} selects frequency groups, but the categories in the "
+                    "annotations have no 'frequency'"
                 )
             return np.sort(np.concatenate([groups[letter] for letter in sorted(letters)]))
         names = [part.strip() for part in text.split(",") if part.strip()]
@@ -112,6 +112,6 @@ def resolve_groups(
     resolved = categories.groups()
     for name, wanted in (groups or {}).items():
         if name in FREQUENCIES:
-            raise InputError(f"group {name!r} is the name of a frequency group, choose another")
+            raise InputError(f"group {name!r} is reserved for a frequency group: choose another")
         resolved[name] = categories.select(wanted)
     return resolved

@@ -20,11 +20,11 @@ def require_columns(
         array: Any = getattr(table, name)
         if not isinstance(array, np.ndarray) or array.dtype != dtype or array.shape != shape:
             came = (
-                f"{array.dtype} of shape {array.shape}"
+                f"{array.dtype} with shape {array.shape}"
                 if isinstance(array, np.ndarray)
                 else type(array).__name__
             )
-            wanted = f"{np.dtype(dtype).name} of shape {shape}"
+            wanted = f"{np.dtype(dtype).name} with shape {shape}"
             raise InputError(f"{source}: {name} is {came}, expected {wanted}")
         if not array.flags.c_contiguous:
             object.__setattr__(table, name, np.ascontiguousarray(array))

@@ -47,7 +47,9 @@ class Detections:
     def __post_init__(self) -> None:
         rows = len(self.score)
         if rows > MOST_ROWS:
-            raise InputError(f"{self.source}: {rows:,} detections, at most {MOST_ROWS:,} fit")
+            raise InputError(
+                f"{self.source}: {rows:,} detections, but a table holds at most {MOST_ROWS:,}"
+            )
         require_columns(
             self,
             self.source,
@@ -98,7 +100,9 @@ class Detections:
     def __getitem__(self, rows: Any) -> Detections:
         """Rows by index array, boolean mask or slice, as a new table."""
         if np.ndim(self.score[rows]) != 1:
-            raise InputError(f"rows {rows!r}, expected an index array, a boolean mask or a slice")
+            raise InputError(
+                f"rows are {rows!r}, expected an index array, a boolean mask or a slice"
+            )
         return replace(
             self,
             image=self.image[rows],
@@ -148,7 +152,7 @@ class Detections:
         elif masks is not None:
             boxes = masks_to_boxes(masks)
         else:
-            raise InputError(f"{source}: detections need boxes or masks, neither was given")
+            raise InputError(f"{source}: detections need boxes or masks")
         if masks is not None:
             lengths["masks"] = len(masks)
         if len(set(lengths.values())) != 1:
@@ -179,13 +183,13 @@ def encode_ids(
     try:
         raw = np.asarray(values)
     except ValueError:  # lists of different lengths
-        raise InputError(f"{source}: {name} is not a list of whole numbers") from None
+        raise InputError(f"{source}: {name} is not a list of integers") from None
     if raw.size == 0:
         raw = raw.astype(np.int64).reshape(-1)
     if raw.ndim != 1 or raw.dtype.kind not in "iuf":
         raise InputError(
             f"{source}: {name} is a {raw.ndim}-dimensional array of {raw.dtype}, "
-            "expected one dimension of whole numbers"
+            "expected a one-dimensional array of integers"
         )
     if raw.dtype.kind != "i":
         # Above 2^63 - 1 there is no int64; as a float that bound is exactly 2^63.
@@ -193,7 +197,7 @@ def encode_ids(
         if wrong.any():
             row = int(np.flatnonzero(wrong)[0])
             raise InputError(
-                f"{source}, row {row:,}: {name} is {raw[row]}, expected a whole number of 64 bits"
+                f"{source}, row {row:,}: {name} is {raw[row]}, expected a 64-bit integer"
             )
     distinct, rows = _native.encode_ids(np.ascontiguousarray(raw, dtype=np.int64))
     return distinct, rows
@@ -208,5 +212,5 @@ def _floats(values: ArrayLike, name: str, source: str) -> NDArray[np.float64]:
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{source}: {name} is not a list of numbers: {error}") from None
     if raw.size and raw.dtype.kind not in "iufb":
-        raise InputError(f"{source}: {name} is an array of {raw.dtype}, expected numbers")
+        raise InputError(f"{source}: {name} has dtype {raw.dtype}, expected numbers")
     return np.ascontiguousarray(raw, dtype=np.float64)

@@ -38,7 +38,7 @@ class Images:
             },
         )
         if (self.ids[1:] <= self.ids[:-1]).any():
-            raise InputError("images: ids are not rising")
+            raise InputError("images: ids must be strictly increasing")
 
     def __repr__(self) -> str:
         return describe_line(self, counted(len(self), "image"))
@@ -133,7 +133,7 @@ class GroundTruth:
             if lists is not None:
                 images = len(self.images)
                 if (lists.offsets[1:] < lists.offsets[:-1]).any() or lists.offsets[0] != 0:
-                    raise InputError(f"{self.source}: {name}: offsets do not rise from 0")
+                    raise InputError(f"{self.source}: {name}: offsets must increase from 0")
                 require_columns(
                     lists,
                     f"{self.source}: {name}",

@@ -61,8 +61,8 @@ class Masks:
         begin, end = self.offsets[0], self.offsets[-1]
         if begin != 0 or end > len(self.data) or (self.offsets[1:] < self.offsets[:-1]).any():
             raise InputError(
-                f"masks: offsets go from {begin} to {end}, expected rising from 0 to "
-                f"{len(self.data)} at most"
+                f"masks: offsets go from {begin} to {end}, expected to increase from 0 to at most "
+                f"{len(self.data)}"
             )
 
     def __len__(self) -> int:

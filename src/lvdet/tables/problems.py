@@ -37,7 +37,7 @@ def ground_truth_problems(
         if not finite[row]:
             what = f"bbox is {box}, area {number(gt.area[row])}, expected finite numbers"
         elif negative[row]:
-            what = f"bbox is {box}, area {number(gt.area[row])}, expected sizes of 0 or more"
+            what = f"bbox is {box}, area {number(gt.area[row])}, expected non-negative sizes"
         else:
             what = f"annotation id {gt.id[row]} occurs more than once"
         yield Problem(gt.source, what, int(at[row]), table="annotation")

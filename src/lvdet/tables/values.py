@@ -38,7 +38,7 @@ MOST_PROBLEMS = 10_000
 
 def more_problems(source: str, count: int) -> Problem:
     """One problem for all that were not listed."""
-    return Problem(source, f"and {count:,} more problems like these")
+    return Problem(source, f"and {count:,} more problems of this kind")
 
 
 def require(problems: Iterator[Problem]) -> None:
@@ -50,7 +50,7 @@ def require(problems: Iterator[Problem]) -> None:
 def require_limit(limit: object) -> None:
     """Checks that a number of detections can be a limit."""
     if isinstance(limit, bool) or not isinstance(limit, int) or not 0 <= limit < 2**63:
-        raise InputError(f"a budget of {limit!r} detections, expected a whole number of 0 or more")
+        raise InputError(f"limit on detections is {limit!r}, expected a non-negative integer")
 
 
 def value_problems(
@@ -70,7 +70,7 @@ def value_problems(
         elif not finite[row].all():
             what = f"bbox is {numbers(box[row])}, expected finite numbers"
         else:
-            what = f"bbox is {numbers(box[row])}, expected a width and height of 0 or more"
+            what = f"bbox is {numbers(box[row])}, expected a non-negative width and height"
         yield Problem(source, what, int(first + row))
 
 

@@ -44,7 +44,7 @@ def sizes(corners: Any, source: str) -> NDArray[np.float64]:
 
 
 def whole_number(value: Any, refusal: str) -> int:
-    """A whole number of 64 bits."""
+    """A 64-bit integer."""
     try:
         number = operator.index(value)
     except TypeError:

@@ -2,7 +2,7 @@
 
 A folder beside the target, that can itself be read as a folder of detections:
 
-    rows-000000.jsonl, …  accepted rows, a record a line, in the order in which they were added
+    rows-000000.jsonl, …  accepted rows, one per line, in the order in which they were added
     .images               24 bytes for each finished image: its id, the number of the file with
                           its rows, and where they end there
     .settings.json        what the journal was begun with

@@ -22,22 +22,22 @@ from lvdet.studies.sweep_result import SweepRow
 
 
 def limit_per_image(studies: Sequence[Study]) -> go.Figure:
-    """AP by detections an image of each detector; dashed where each class is cut first."""
-    fig = _empty("detections an image")
+    """AP of each detector by detections per image; dashed where a class cap comes first."""
+    fig = _empty("detections per image")
     for place, study in enumerate(studies):
         rows, reranked = _rows(study, BY_IMAGE.name), _rows(study, RERANKED)
         fig.add_trace(_line(rows, "AP", study.name, model_colour(place), image=True))
         if reranked:
             line = _line(reranked, "AP", study.name, model_colour(place), image=True)
             line.update(line={"dash": "dash"}, marker={"symbol": "circle-open"}, showlegend=False)
-            line.hovertemplate = f"%{{y:.2f}}, re-ranked by {study.class_cap:,} a class"
+            line.hovertemplate = f"%{{y:.2f}}, re-ranked with a class cap of {study.class_cap:,}"
             fig.add_trace(line)
     return fig
 
 
 def limit_by_frequency(study: Study) -> go.Figure:
-    """AP of rare, common and frequent classes by detections an image."""
-    fig = _empty("detections an image")
+    """AP of rare, common and frequent classes by detections per image."""
+    fig = _empty("detections per image")
     rows = _rows(study, BY_IMAGE.name)
     for metric in NAMES:
         group = metric.removeprefix("AP") or "all"
@@ -49,8 +49,8 @@ def limit_by_frequency(study: Study) -> go.Figure:
 
 
 def limit_per_class(studies: Sequence[Study]) -> go.Figure:
-    """AP by detections a class of each detector, without a limit an image."""
-    fig = _empty("detections a class")
+    """AP of each detector by detections per class, without a limit per image."""
+    fig = _empty("detections per class")
     for place, study in enumerate(studies):
         rows = _rows(study, BY_CLASS.name)
         fig.add_trace(_line(rows, "AP", study.name, model_colour(place), image=False))

@@ -16,9 +16,9 @@ from lvdet.reporting.figures.style import (
 
 
 def reliability(curves: dict[str, ReliabilityCurve]) -> go.Figure:
-    """The share of right detections by score; on the diagonal, scores are chances. Marks are
+    """The share of correct detections by score; on the diagonal, scores are chances. Marks are
     larger where there are more detections."""
-    fig = figure("score", "share of right detections", hovermode="closest")
+    fig = figure("score", "share of correct detections", hovermode="closest")
     fig.update_xaxes(range=[0, 1])
     fig.update_yaxes(range=[0, 1.02])
     fig.add_trace(
@@ -42,7 +42,7 @@ def reliability(curves: dict[str, ReliabilityCurve]) -> go.Figure:
                 name=GROUP_NAMES[group],
                 line={"color": GROUP_COLOURS[group], "dash": GROUP_DASHES[group]},
                 marker={"size": np.round(3 + 2 * np.log10(curve.count[filled]), 1).tolist()},
-                hovertemplate="%{customdata:,} detections: score %{x:.3f}, right %{y:.3f}",
+                hovertemplate="%{customdata:,} detections: score %{x:.3f}, correct %{y:.3f}",
             )
         )
     return fig

@@ -98,7 +98,7 @@ class Sampler:
 class Schedule:
     """How long, and with which rates.
 
-    batch:        images a step, over all processes
+    batch:        images per step, over all processes
     milestones:   steps after which the rate is multiplied by `decay`
     warmup_rate, warmup_steps: rate at the first step, and steps until the full rate; -1: the
                   paper's, 1e-4 and 10,000 for sigmoid, 1e-3 and 1,000 for the others, but a

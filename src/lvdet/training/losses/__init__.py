@@ -1,1 +1,1 @@
-"""The losses of a classifier of boxes, one a file."""
+"""The losses of a classifier of boxes, one per file."""
