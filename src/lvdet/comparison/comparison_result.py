@@ -223,8 +223,9 @@ class Comparison(Result):
             for row in shown
         ]
         head = ["class", "", "images", self.baseline, one.name, "difference", self._level()]
-        text = f"AP-Fixed ({self.budgets['fixed']}) of the classes that differ most clearly, {one.name}"
-        return Layout(label, f"{text} compared with {self.baseline}", [*head, "p", "holds"], lines)
+        text = f"AP-Fixed ({self.budgets['fixed']}) of the classes that differ most clearly"
+        names = f"{one.name} compared with {self.baseline}"
+        return Layout(label, f"{text}, {names}", [*head, "p", "holds"], lines)
 
     def _level(self) -> str:
         return f"{level_text(self.confidence)} interval"
