@@ -219,7 +219,7 @@ def test_no_input_is_too_odd(
 @pytest.mark.parametrize("labels", sorted(LABELS))
 def test_a_large_class_beside_small_ones(scores: str, labels: str) -> None:
     rng = np.random.default_rng(7)
-    score = SCORES[scores](rng, 8_000)
+    score = SCORES[scores](rng, 4_000)
     small = (np.array([0.3, 0.002]), np.array([True, False]))
     samples = samples_of_classes([(score, LABELS[labels](rng, score)), small, small], "frr")
     for found in fit_classes(samples, Recipe.of("hierarchical")).maps:

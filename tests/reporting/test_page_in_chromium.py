@@ -218,7 +218,11 @@ def test_switches_the_theme(opened: Opened) -> None:
 
 @pytest.mark.parametrize(
     ("size", "scheme", "theme"),
-    [(WIDE, "light", "auto"), (WIDE, "light", "dark"), (PHONE, "dark", "auto")],
+    [
+        (WIDE, "light", "auto"),
+        (PHONE, "dark", "auto"),
+        pytest.param(WIDE, "light", "dark", marks=pytest.mark.long),
+    ],
 )
 def test_passes_axe(
     browser: Browser, small_page: Path, size: tuple[int, int], scheme: Scheme, theme: str
