@@ -45,6 +45,7 @@ lint: $(VENV)/.tested-with
 	$(BIN)/clang-format --dry-run --Werror native/*.cpp native/*.hpp
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tools/check_words.py
 
 format: $(VENV)/.tested-with
 	$(BIN)/ruff check --fix .
