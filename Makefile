@@ -32,9 +32,10 @@ bench-calibration: $(VENV)/.installed benchmarks/.venv/.installed
 bench-report: $(VENV)/.tested-with
 	$(BIN)/python benchmarks/report.py $(BENCH_ARGS)
 
-# On a machine with a GPU, with its own PyTorch: nothing is installed.
+# On a machine with a GPU, with its own PyTorch: lvdet is built and installed, nothing else.
 bench-training:
-	PYTHONPATH=src $(PYTHON) benchmarks/training.py $(BENCH_ARGS)
+	$(PYTHON) -m pip install --quiet --no-build-isolation --no-deps .
+	$(PYTHON) benchmarks/training.py $(BENCH_ARGS)
 
 bench-compare: $(VENV)/.installed
 	$(BIN)/python benchmarks/resampling.py $(BENCH_ARGS)

@@ -1,8 +1,8 @@
 """A training step beside torchvision's, with the same weights, batches and settings.
 
-    PYTHONPATH=src python benchmarks/training.py
+    make bench-training PYTHON=python
 
-needs a GPU, torch, torchvision and NumPy, and nothing else. It checks that both have the same
+needs a GPU, torch and torchvision. It checks that both have the same
 losses where nothing is random, then times them in turns, and takes a step with every model.
 """
 

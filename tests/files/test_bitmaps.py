@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 import lvdet
 from lvdet.files import bitmaps
 from lvdet.files.bitmaps import masks_from_bitmaps
+from lvdet.files.records import masks_from_segmentations
 from lvdet.tables.masks import RLE
 
 shapes = array_shapes(min_dims=3, max_dims=3, min_side=1, max_side=9)
@@ -65,3 +66,19 @@ def test_no_masks() -> None:
 def test_what_is_no_bitmap(pixels: NDArray[np.generic]) -> None:
     with pytest.raises(lvdet.InputError, match="masks"):
         masks_from_bitmaps(pixels)
+
+
+@settings(max_examples=100)
+@given(arrays(np.bool_, shapes))
+def test_there_and_back(pixels: NDArray[np.bool_]) -> None:
+    back = bitmaps.bitmaps_from_masks(masks_from_bitmaps(pixels))
+    assert np.array_equal(np.array(back).reshape(pixels.shape), pixels)
+
+
+def test_polygons_are_those_of_pycocotools() -> None:
+    parts = [[1.2, 1.0, 8.4, 2.0, 7.0, 6.9, 2.0, 5.0], [5.0, 5.0, 9.0, 5.0, 9.0, 8.0]]
+    masks = masks_from_segmentations([parts], "masks")
+    masks.height[:], masks.width[:] = 9, 11
+    (found,) = bitmaps.bitmaps_from_masks(masks)
+    expected = coco_mask.merge(coco_mask.frPyObjects(parts, 9, 11))
+    assert coco_mask.encode(np.asfortranarray(found.astype(np.uint8))) == expected

@@ -248,7 +248,7 @@ def test_a_set_that_cannot_be_written_has_no_annotations(workers: int, tmp_path:
     make_image_set(folder, TINY)
     (folder / "val" / f"{61:012d}.jpg").mkdir()
     settings = Settings(images=60, val_images=20, classes=2, size=64, objects=2)
-    with pytest.raises(OutputError, match=r"000000000061\.jpg: cannot be written"):
+    with pytest.raises(OutputError, match=r"000000000061\.jpg: cannot write"):
         make_image_set(folder, settings, workers=workers, overwrite=True)
     assert not list((folder / "annotations").iterdir())
     assert not (folder / "config.toml").exists()

@@ -91,13 +91,13 @@ def test_other_settings_are_refused(tmp_path: Path) -> None:
         assert "out.json.work: started with" in str(error.value)
         assert "\n" not in str(error.value)
 
-    refused("dets_per_class 8, which is now 9", dets_per_class=9)
-    refused(r"score 0.0001, which is now 1e-07", score=1e-7)
-    refused(r"nms \[0.5\], which is now \[0.3\]", nms=(0.3,))
-    refused("masks True, which is now False", masks=False)
+    refused("dets_per_class 8, now 9", dets_per_class=9)
+    refused(r"score 0.0001, now 1e-07", score=1e-7)
+    refused(r"nms \[0.5\], now \[0.3\]", nms=(0.3,))
+    refused("masks True, now False", masks=False)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Execution, "of", lambda *_: Execution(torch.device("cpu")))
-        refused("precision fp32, which is now bf16", precision="bf16")
+        refused("precision fp32, now bf16", precision="bf16")
     with pytest.raises(InputError, match="started with another checkpoint"):
         predict(random_model(RandomDetector(2, seed=1)), images, out, CHOSEN)
     with pytest.raises(InputError, match="started with other images"):

@@ -92,10 +92,10 @@ def test_a_disk_that_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_files_that_are_no_checkpoints(tmp_path: Path) -> None:
     file = tmp_path / "a.safetensors"
     write_tensors(file, {"a": torch.zeros(1)})
-    with pytest.raises(InputError, match="not a detector of lvdet: it does not say its classes"):
+    with pytest.raises(InputError, match="not an lvdet detector: its classes are missing"):
         describe(file)
     write_tensors(file, {}, vocabulary().to_texts())
-    with pytest.raises(InputError, match="does not say its config"):
+    with pytest.raises(InputError, match="its config is missing"):
         describe(file)
     texts = {"step": "1", "config": '{"model": {"bone": 1}}', "fixed": "[]"}
     write_tensors(file, {}, vocabulary().to_texts() | texts)
@@ -107,7 +107,7 @@ def test_weights_that_do_not_fit() -> None:
     model = StandIn()
     state = model.state_dict()
     without = {name: tensor for name, tensor in state.items() if name != "head.bias"}
-    with pytest.raises(InputError, match=r"^X: has no head\.bias"):
+    with pytest.raises(InputError, match=r"^X: lacks head\.bias"):
         put_weights(model, without, "X")
     with pytest.raises(InputError, match=r"^X: has tail, which"):
         put_weights(model, {**state, "tail": torch.zeros(1)}, "X")

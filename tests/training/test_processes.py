@@ -121,7 +121,7 @@ def test_processes_that_would_go_on_from_different_steps(
         assert done.returncode == 1
         (last,) = [line for line in done.stderr.splitlines() if "InputError: " in line] or [""]
         mine, other = (3, 0) if rank == 0 else (0, 3)
-        assert f"process {rank} would go on from step {mine}, others from {other}: all" in last, (
+        assert f"process {rank} would resume from step {mine}, others from {other}" in last, (
             done.stderr
         )
     assert (tmp_path / "run0" / "checkpoints" / "step-000000003").exists()

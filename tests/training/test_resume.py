@@ -67,7 +67,7 @@ def test_killed_and_resumed_is_the_same_to_the_bit(
 ) -> None:
     """What loads its images ends, too: it has the same stderr, which is read to its end."""
     run = folder / "killed"
-    command = [sys.executable, "-m", "lvdet", "train", folder / "tiny.toml", "--out", run]
+    command = [sys.executable, "-m", "lvdet", "train", folder / "tiny.toml", "--output", run]
     changes = ["model.norm=batch", "run.log_every=1", "classifier.loss=federated", "run.workers=1"]
     options = [part for change in changes for part in ("--set", change)]
     with subprocess.Popen(
@@ -100,7 +100,7 @@ def test_killed_and_resumed_is_the_same_to_the_bit(
 def test_a_signal_to_all_processes_loses_nothing(folder: Path, config: Config, whole: Path) -> None:
     """As batch systems send it: to the run and to those that load its images."""
     run = folder / "told"
-    command = [sys.executable, "-m", "lvdet", "train", folder / "tiny.toml", "--out", run]
+    command = [sys.executable, "-m", "lvdet", "train", folder / "tiny.toml", "--output", run]
     changes = ["model.norm=batch", "run.log_every=1", "classifier.loss=federated", "run.workers=2"]
     options = [part for change in changes for part in ("--set", change)]
     with subprocess.Popen(
@@ -140,7 +140,7 @@ def test_a_folder_that_is_no_run_stays_as_it_is(
 ) -> None:
     (tmp_path / name).write_text("mine")
     (tmp_path / "checkpoints").mkdir()
-    with pytest.raises(InputError, match="holds files, but no run"):
+    with pytest.raises(InputError, match="has files, but no run"):
         train(config, tmp_path, device="cpu", **{way: True})
     assert (tmp_path / name).read_text() == "mine"
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["checkpoints", name])
@@ -164,23 +164,23 @@ def test_a_warm_up_that_would_change(tmp_path: Path, config: Config) -> None:
         steps: replace(begun, schedule=replace(schedule, steps=steps)) for steps in (1, 2, 3, 20)
     }
     train(with_steps[1], tmp_path / "run", device="cpu")
-    with pytest.raises(InputError, match=r"warm-up, which was to last 0 steps of 1, .*2 of 20"):
+    with pytest.raises(InputError, match=r"warm-up, which lasts 0 of 1 steps, .*2 of 20"):
         train(with_steps[20], tmp_path / "run", device="cpu", resume=True)
     train(with_steps[2], tmp_path / "run", device="cpu", resume=True)
     assert train(with_steps[3], tmp_path / "run", device="cpu", resume=True).name.endswith("3")
 
 
 def test_a_folder_with_a_run_is_refused(config: Config, whole: Path) -> None:
-    with pytest.raises(InputError, match=r"is not empty; --resume .*--overwrite"):
+    with pytest.raises(InputError, match=r"not empty; pass --resume .*--overwrite"):
         train(config, whole, device="cpu")
 
 
 def test_another_config_is_refused(config: Config, whole: Path) -> None:
     other = replace(config, schedule=replace(config.schedule, rate=0.03))
-    with pytest.raises(InputError, match=r"was begun with schedule\.rate 0\.01, .*now 0\.03"):
+    with pytest.raises(InputError, match=r"started with schedule\.rate 0\.01, .*now 0\.03"):
         train(other, whole, device="cpu", resume=True)
     other = replace(config, schedule=replace(config.schedule, steps=STEPS - 1))
-    with pytest.raises(InputError, match=r"trained for 6 steps, schedule\.steps is 5"):
+    with pytest.raises(InputError, match=r"trained for 6 steps, but schedule\.steps is 5"):
         train(other, whole, device="cpu", resume=True)
 
 
@@ -188,8 +188,8 @@ def test_another_config_is_refused(config: Config, whole: Path) -> None:
     ("names", "says"),
     [
         ((*NAMES, "disc"), r"without class 'disc' \(id 4\).*has 3 classes, the data 4"),
-        (NAMES[:2], r"with class 'post' \(id 3\), which the data does not have"),
-        (("square", "bar", "pole"), "class 3 is 'post' there and 'pole' in the data"),
+        (NAMES[:2], r"with class 'post' \(id 3\), which the data lacks"),
+        (("square", "bar", "pole"), "class 3 is 'post' there, but 'pole' in the data"),
         (NAMES, "trained on 8 images, data.train has 7"),
     ],
 )
@@ -231,7 +231,9 @@ def test_weights_to_begin_with(tmp_path: Path, config: Config, whole: Path) -> N
         if "running" not in name and "tracked" not in name:
             assert torch.equal(found[name], tensor), name
     other = replace(begun, model=replace(model, norm="group"))
-    with pytest.raises(InputError, match=r"model\.norm is 'batch' there, and 'group' here"):
+    with pytest.raises(
+        InputError, match=r"model\.norm is 'batch' there, but 'group' in the config"
+    ):
         train(other, tmp_path / "other", device="cpu")
     other = replace(begun, classifier=replace(config.classifier, loss="softmax"))
     with pytest.raises(

@@ -120,7 +120,7 @@ def test_a_cascade_has_three(folder: Path, tmp_path: Path) -> None:
 
 def test_another_network_is_refused(folder: Path, first: Path, tmp_path: Path) -> None:
     config = second(folder, "model.masks=false")
-    with pytest.raises(InputError, match=r"model\.masks is True there, and False here"):
+    with pytest.raises(InputError, match=r"model\.masks is True there, but False in the config"):
         train(config, tmp_path / "second", device="cpu")
 
 
@@ -128,5 +128,5 @@ def test_other_classes_are_refused(folder: Path, first: Path, tmp_path: Path) ->
     write_set(tmp_path / "set", names=("square", "bar", "disc"))
     config = second(folder, f"data.train={tmp_path}/set/train.json")
     config = replace(config, data=replace(config.data, train_images=str(tmp_path / "set/images")))
-    with pytest.raises(InputError, match="class 3 is 'post' there and 'disc' in the data"):
+    with pytest.raises(InputError, match="class 3 is 'post' there, but 'disc' in the data"):
         train(config, tmp_path / "second", device="cpu")

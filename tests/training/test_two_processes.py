@@ -37,7 +37,7 @@ def torchrun(folder: Path, out: Path, *options: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
     command += ["--master-addr", "127.0.0.1", "--master-port", str(port), "-m", "lvdet", "train"]
     return subprocess.Popen(
-        [*command, folder / "tiny.toml", "--out", out, "--device", "cpu", *options],
+        [*command, folder / "tiny.toml", "--output", out, "--device", "cpu", *options],
         env=os.environ | {"OMP_NUM_THREADS": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

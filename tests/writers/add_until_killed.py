@@ -1,4 +1,4 @@
-"""Adds images to a sink and says which, to be killed by `test_sink_kill`.
+"""Adds images to a writer and says which, to be killed by `test_writer_kill`.
 
 python add_until_killed.py TARGET IMAGES SEED PER_CLASS
 """

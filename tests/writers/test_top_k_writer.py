@@ -273,7 +273,7 @@ BOX = [[0.0, 0.0, 1.0, 1.0]]
         ((5, [[0, 0, -1, 1]], [0.5], [1]), "image 5, row 0: bbox is"),
         ((5, [[0, 0, math.inf, 1]], [0.5], [1]), "image 5, row 0: bbox is"),
         ((5, BOX * 2, [0.5, math.nan], [1, 1]), "image 5, row 1: score is nan"),
-        ((5, BOX, ["x"], [1]), "image 5: score is"),
+        ((5, BOX, ["x"], [1]), "image 5: score has dtype"),
         ((5, BOX, [0.5], [1.5]), "image 5, row 0: label is 1.5"),
         ((5, BOX, [0.5], ["cat"]), "image 5: label is"),
         ((5, None, [0.5], [1]), "image 5: detections need boxes or masks"),

@@ -93,4 +93,4 @@ def _write(scene: Scene, path: Path) -> None:
     try:
         path.write_bytes(content.getvalue())
     except OSError as error:
-        raise OutputError(f"{path}: cannot be written: {error.strerror or error}") from None
+        raise OutputError(f"{path}: cannot write: {error.strerror or error}") from None

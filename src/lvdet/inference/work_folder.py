@@ -181,4 +181,4 @@ def _locked(folder: Path) -> FileIO:
     try:
         return lock_folder(folder, _LOCK, f"{folder}: another process is predicting here")
     except OSError as error:
-        raise OutputError(f"{folder}: cannot be written: {error.strerror}") from None
+        raise OutputError(f"{folder}: cannot write: {error.strerror}") from None

@@ -185,9 +185,7 @@ class Journal:
             yield
         except OSError as error:
             self.release()
-            raise OutputError(
-                f"{self.folder}: cannot be written: {error.strerror or error}"
-            ) from None
+            raise OutputError(f"{self.folder}: cannot write: {error.strerror or error}") from None
         except BaseException:
             self.release()
             raise

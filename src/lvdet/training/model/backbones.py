@@ -143,7 +143,7 @@ def _imagenet(name: str) -> dict[str, Any]:
         )
     weights = models.get_model_weights(name)["IMAGENET1K_V1"]
     try:
-        return dict(weights.get_state_dict(update=False, check_hash=True))
+        return dict(weights.get_state_dict(progress=False, check_hash=True))
     except Exception as error:  # whatever a network can do
         file = weights.url.rsplit("/", 1)[-1]
         folder = Path(torch.hub.get_dir()) / "checkpoints"

@@ -121,7 +121,7 @@ def save_checkpoint(
         for old in checkpoints(run)[:-keep]:
             shutil.rmtree(old)
     except OSError as error:
-        raise OutputError(f"{target}: cannot be written: {error.strerror or error}") from None
+        raise OutputError(f"{target}: cannot write: {error.strerror or error}") from None
     finally:
         with suppress(OSError):
             shutil.rmtree(temporary, ignore_errors=True)

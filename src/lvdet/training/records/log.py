@@ -32,7 +32,7 @@ class Log:
             with open(self.path, "ab") as file:
                 file.write(_line(record))
         except OSError as error:
-            raise OutputError(f"{self.path}: cannot be written: {error.strerror}") from None
+            raise OutputError(f"{self.path}: cannot write: {error.strerror}") from None
 
     def evaluated(self, step: int) -> bool:
         """Whether the evaluation after a step is in the log."""

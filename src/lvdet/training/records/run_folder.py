@@ -163,4 +163,4 @@ def locked(folder: Path) -> FileIO:
     try:
         return lock_folder(folder, _LOCK, f"{folder}: another process is training here")
     except OSError as error:
-        raise OutputError(f"{folder}: cannot be written: {error.strerror}") from None
+        raise OutputError(f"{folder}: cannot write: {error.strerror}") from None

@@ -253,7 +253,7 @@ def test_a_full_disk(
         sink = lvdet.TopKWriter(target, dets_per_class=3)
         with monkeypatch.context() as patch:
             fail(patch)
-            with pytest.raises(lvdet.OutputError, match="cannot be written: No space left"):
+            with pytest.raises(lvdet.OutputError, match="cannot write: No space left"):
                 add_and_close(sink)
     with pytest.raises(lvdet.InputError, match="the writer is closed"):
         sink.add(1000, BOX, [0.5], [1])
