@@ -5,8 +5,9 @@ alone, each has two objects, no two overlap, and every step sees all images. Wit
 some classes, or half of the images per step, boxes come late: each class regresses its own, from
 nothing but its own objects, and at a rate that would make up for that the losses swing.
 
-Over ten seeds, three instruction sets of PyTorch, three of oneDNN, and one and two threads, AP50
-was 1.0 in the median and never below 0.72, after 80 of the 100 steps taken here.
+With 80 steps in place of 100, AP50 of the normalised softmax with objectness was 1.0 in the
+median and never below 0.72 over ten seeds, three instruction sets of PyTorch, three of oneDNN, and
+one and two threads.
 """
 
 from __future__ import annotations
