@@ -62,7 +62,7 @@ def test_a_warm_up_beyond_the_end() -> None:
     assert schedule.warmup_steps == 50
     require_full_rate(schedule)
     schedule = resolved_schedule(Config(schedule=Schedule(steps=50, warmup_steps=51)))
-    with pytest.raises(InputError, match=r"warmup_steps is 51, beyond the 50 of schedule\.steps"):
+    with pytest.raises(InputError, match=r"warmup_steps is 51, more than schedule\.steps, 50"):
         require_full_rate(schedule)
 
 
