@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lvdet
-from lvdet.calibration.labelled_scores import Samples, load_samples
+from lvdet.calibration.labelled_scores import Labelling, Samples, load_samples
 
 Rows = tuple[NDArray[np.float64], NDArray[np.bool_]]
 
@@ -47,5 +47,5 @@ def drawn_rows(seed: int, count: int, *, power: float = 1.0, none_right: bool = 
 
 def read_samples(*files: Any, **options: Any) -> Samples:
     """The samples of annotations and results."""
-    _, samples = load_samples(*files, **options)
+    _, samples = load_samples(*files, Labelling(**options))
     return samples

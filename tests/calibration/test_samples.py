@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import lvdet
 from calibration.made_samples import read_samples
 from cli.small_set import COCO, FOUND, LVIS
-from lvdet.calibration.labelled_scores import Samples, load_best
+from lvdet.calibration.labelled_scores import Labelling, Samples, load_best
 from lvdet.tables.results import Results
 from oracles.cases import coco_case, lvis_case
 from oracles.lvis_reference import drop_unknown
@@ -372,7 +372,7 @@ def test_nothing_of_the_annotations() -> None:
 
 def test_a_pair_has_the_best_of_each_class_alone() -> None:
     gt, dt = lvdet.simulate(images=20, classes=6, dets_per_image=30, seed=1)
-    pair = load_best(gt, dt, 5)
+    pair = load_best(gt, dt, Labelling(dets_per_class=5))
     ranking = pair.results.ranking
     number = ranking.category_ids[ranking.category]
     for one in dt.category_ids.tolist():

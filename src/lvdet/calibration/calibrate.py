@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from lvdet.calibration.calibration_table import Block, CalibrationTable
 from lvdet.calibration.fitting import HIERARCHICAL, Recipe
 from lvdet.calibration.folds import FOLDS, require_folds
 from lvdet.calibration.labelled_scores import (
     IOU_THRESHOLD,
+    Labelling,
     load_best,
     load_samples,
-    require_iou_threshold,
     require_same_classes,
 )
 from lvdet.calibration.methods import PAPER
@@ -56,10 +57,10 @@ def calibrate(
     recipes = {name: _recipe(name, grouping, missing) for name in dict.fromkeys(methods)}
     if not recipes:
         raise InputError("no calibration methods to compare")
-    require_iou_threshold(iou_threshold)
+    labelling = Labelling(iou, iou_threshold, dets_per_class)
     if folds is None and train is None:
         folds = FOLDS
-    pair = load_best(gt, detections, dets_per_class, iou=iou, progress=progress)
+    pair = load_best(gt, detections, labelling, progress)
     if folds is not None:
         require_folds(folds, len(pair.gt.images))
     judge = Judge(pair, iou_threshold)
@@ -67,13 +68,7 @@ def calibrate(
     warnings = input_warnings(pair, {"fixed": budget, "pool": budget}, judge.every)
     sources: list[tuple[str, str, Trial]] = []
     if train is not None:
-        trained, learned = load_samples(
-            *train,
-            iou=pair.iou,
-            iou_threshold=iou_threshold,
-            dets_per_class=dets_per_class,
-            progress=progress,
-        )
+        trained, learned = load_samples(*train, replace(labelling, iou=pair.iou), progress)
         require_same_classes(learned, pair.gt.categories)
         warnings += reading_warnings(trained)
         title = f"fitted on {trained.gt.source} and {learned.source}"

@@ -12,6 +12,7 @@ from lvdet.calibration.calibrator_file import Origin, Record, read_record, write
 from lvdet.calibration.fitting import HIERARCHICAL, IDENTITY, Recipe, fit_classes
 from lvdet.calibration.labelled_scores import (
     IOU_THRESHOLD,
+    Labelling,
     Samples,
     load_samples,
     require_chances,
@@ -94,14 +95,8 @@ class Calibrator:
         (unverified, or unmatched where a class was not annotated exhaustively) are left out. The
         best `dets_per_class` of each class are used.
         """
-        pair, samples = load_samples(
-            gt,
-            detections,
-            iou=iou,
-            iou_threshold=iou_threshold,
-            dets_per_class=dets_per_class,
-            progress=progress,
-        )
+        labelling = Labelling(iou, iou_threshold, dets_per_class)
+        pair, samples = load_samples(gt, detections, labelling, progress)
         require_right(samples, iou_threshold)
         origin = Origin(
             pair.gt.source, pair.results.source, pair.iou, float(iou_threshold), dets_per_class
@@ -173,14 +168,7 @@ class Calibrator:
         """
         if self._recipe.method != IDENTITY:
             detections = self.transform(detections)
-        return measure(
-            gt,
-            detections,
-            iou=iou,
-            iou_threshold=iou_threshold,
-            dets_per_class=dets_per_class,
-            progress=progress,
-        )
+        return measure(gt, detections, Labelling(iou, iou_threshold, dets_per_class), progress)
 
     def class_rows(self, category_ids: NDArray[np.int64], source: str) -> NDArray[np.int32]:
         """Where classes stand among those it was fitted for; raises where one does not."""

@@ -96,38 +96,45 @@ class Samples:
         )
 
 
+@dataclass(frozen=True)
+class Labelling:
+    """Which detections are labelled, and when they are right."""
+
+    iou: str | None = None
+    iou_threshold: float = IOU_THRESHOLD
+    dets_per_class: int = FIXED_PER_CLASS
+
+    def __post_init__(self) -> None:
+        require_iou_threshold(self.iou_threshold)
+        PerClass(self.dets_per_class)
+
+
 def load_samples(
     gt: Annotations,
     detections: ResultSource,
-    *,
-    iou: str | None = None,
-    iou_threshold: float = IOU_THRESHOLD,
-    dets_per_class: int = FIXED_PER_CLASS,
+    labelling: Labelling,
     progress: Progress | None = None,
 ) -> tuple[Pair, Samples]:
     """The pair, and its samples: labels from the match that AP has, of the best detections of each
     class over all images."""
-    require_iou_threshold(iou_threshold)
-    pair = load_best(gt, detections, dets_per_class, iou=iou, progress=progress)
-    matches = pair.matched(thresholds=[iou_threshold])
-    return pair, samples_of(pair, matches, iou_threshold)
+    pair = load_best(gt, detections, labelling, progress)
+    matches = pair.matched([labelling.iou_threshold])
+    return pair, samples_of(pair, matches, labelling.iou_threshold)
 
 
 def load_best(
     gt: Annotations,
     detections: ResultSource,
-    dets_per_class: int,
-    *,
-    iou: str | None = None,
+    labelling: Labelling,
     progress: Progress | None = None,
 ) -> Pair:
     """Annotations and the best detections of each class, no others."""
-    budget = PerClass(dets_per_class)
+    budget = PerClass(labelling.dets_per_class)
     pair = load_pair(
         gt,
         detections,
         lambda truth: [Need(budget, np.arange(len(truth.categories)))],
-        MatchOptions(iou),
+        MatchOptions(labelling.iou),
         progress=progress,
     )
     keep = pair.kept([budget])

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from math import isnan
 from typing import Any
 
-from lvdet.calibration.labelled_scores import IOU_THRESHOLD, Samples, load_samples
+from lvdet.calibration.labelled_scores import Labelling, Samples, load_samples
 from lvdet.calibration.reliability import (
     BINS,
     CalibrationErrors,
@@ -17,7 +17,6 @@ from lvdet.calibration.reliability import (
 )
 from lvdet.evaluation.input_warnings import reading_warnings
 from lvdet.evaluation.pair import Annotations, ResultSource, headline
-from lvdet.evaluation.protocols import FIXED_PER_CLASS
 from lvdet.evaluation.summary import defined
 from lvdet.files.progress import Progress
 from lvdet.rendering.result import Result
@@ -86,27 +85,16 @@ class Measurement(Result):
 def measure(
     gt: Annotations,
     detections: ResultSource,
-    *,
-    iou: str | None = None,
-    iou_threshold: float = IOU_THRESHOLD,
-    dets_per_class: int = FIXED_PER_CLASS,
+    labelling: Labelling,
     progress: Progress | None = None,
 ) -> Measurement:
     """How far scores are from the share of detections that are right: expected, maximum and
     adaptive calibration error, Brier score and log loss, overall, by frequency and by class."""
-    pair, samples = load_samples(
-        gt,
-        detections,
-        iou=iou,
-        iou_threshold=iou_threshold,
-        dets_per_class=dets_per_class,
-        progress=progress,
-    )
-    facts = pair.facts()
+    pair, samples = load_samples(gt, detections, labelling, progress)
     return Measurement(
         reliability(samples),
         samples,
-        facts | {"iou_threshold": iou_threshold, "dets_per_class": dets_per_class},
+        pair.facts() | asdict(replace(labelling, iou=pair.iou)),
         reading_warnings(pair),
     )
 

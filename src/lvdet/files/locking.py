@@ -8,7 +8,18 @@ import os
 from io import FileIO
 from pathlib import Path
 
-from lvdet.errors import InputError
+from lvdet.errors import InputError, OutputError
+from lvdet.files.writing import make_folder
+
+
+def make_and_lock(folder: Path, name: str, work: str) -> FileIO:
+    """Makes the folder with its parents, and locks it; `work` is what another process may be
+    doing there."""
+    make_folder(folder)
+    try:
+        return lock_folder(folder, name, f"{folder}: another process is {work} here")
+    except OSError as error:
+        raise OutputError(f"{folder}: cannot write: {error.strerror}") from None
 
 
 def lock_folder(folder: Path, name: str, refusal: str) -> FileIO:

@@ -20,14 +20,13 @@ import os
 import shutil
 from collections.abc import Sequence
 from contextlib import suppress
-from io import FileIO
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from lvdet.errors import InputError, OutputError
-from lvdet.files.locking import lock_folder
-from lvdet.files.writing import make_folder, write_text
+from lvdet.files.locking import make_and_lock
+from lvdet.files.writing import write_text
 from lvdet.inference.batches import Image
 
 _SETTINGS, _COMPLETE, _LOCK, _DAMAGED = "settings.json", "complete", "lock", "damaged.json"
@@ -56,7 +55,7 @@ class WorkFolder:
         self.damaged: dict[int, str] = {}
         if not self.path.exists():
             self._require_free(overwrite)
-        self._lock = _locked(self.path)
+        self._lock = make_and_lock(self.path, _LOCK, "predicting")
         try:
             if not self.begun:
                 self._empty()
@@ -173,12 +172,3 @@ class WorkFolder:
             return json.loads((self.path / name).read_bytes())
         except ValueError:
             return None
-
-
-def _locked(folder: Path) -> FileIO:
-    """The folder's lock, held."""
-    make_folder(folder)
-    try:
-        return lock_folder(folder, _LOCK, f"{folder}: another process is predicting here")
-    except OSError as error:
-        raise OutputError(f"{folder}: cannot write: {error.strerror}") from None

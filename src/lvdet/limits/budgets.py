@@ -7,9 +7,10 @@ detection, before the federated filter.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,60 +22,47 @@ from lvdet.tables.values import require_limit
 from lvdet.threads import thread_count
 
 
-class Budget(Protocol):
+@dataclass(frozen=True)
+class Budget(ABC):
     """A limit on the number of detections of each group of them."""
 
-    @property
-    def limit(self) -> int:
-        """How many of each group are kept."""
-
-    def groups(self, detections: Ranking | Detections) -> tuple[NDArray[np.int32], int]:
-        """The group of each detection, and the number of groups."""
-
-
-@dataclass(frozen=True)
-class PerImage:
-    """The best `limit` of an image over all classes, as lvis counts (300)."""
-
     limit: int
+    #: What the limit is for, as it is written beside numbers.
+    unit: ClassVar[str]
 
     def __post_init__(self) -> None:
         require_limit(self.limit)
 
     def __str__(self) -> str:
-        return f"{self.limit:,}/image"
+        return f"{self.limit:,}/{self.unit}"
+
+    @abstractmethod
+    def groups(self, detections: Ranking | Detections) -> tuple[NDArray[np.int32], int]:
+        """The group of each detection, and the number of groups."""
+
+
+class PerImage(Budget):
+    """The best `limit` of an image over all classes, as lvis counts (300)."""
+
+    unit = "image"
 
     def groups(self, detections: Ranking | Detections) -> tuple[NDArray[np.int32], int]:
         return detections.image, len(detections.image_ids)
 
 
-@dataclass(frozen=True)
-class PerClass:
+class PerClass(Budget):
     """The best `limit` of a class over all images, as AP-Fixed counts (10,000)."""
 
-    limit: int
-
-    def __post_init__(self) -> None:
-        require_limit(self.limit)
-
-    def __str__(self) -> str:
-        return f"{self.limit:,}/class"
+    unit = "class"
 
     def groups(self, detections: Ranking | Detections) -> tuple[NDArray[np.int32], int]:
         return detections.category, len(detections.category_ids)
 
 
-@dataclass(frozen=True)
-class PerImageClass:
+class PerImageClass(Budget):
     """The best `limit` of each class in each image, as pycocotools counts (100)."""
 
-    limit: int
-
-    def __post_init__(self) -> None:
-        require_limit(self.limit)
-
-    def __str__(self) -> str:
-        return f"{self.limit:,}/image/class"
+    unit = "image/class"
 
     def groups(self, detections: Ranking | Detections) -> tuple[NDArray[np.int32], int]:
         number, count = _native.number_pairs(

@@ -12,6 +12,7 @@ from lvdet.calibration.calibrator import Calibrator
 from lvdet.calibration.fitting import HIERARCHICAL, Recipe
 from lvdet.calibration.labelled_scores import (
     IOU_THRESHOLD,
+    Labelling,
     load_samples,
     require_right,
     require_same_classes,
@@ -204,7 +205,7 @@ def _sources(
     for pair, (truth, detections) in zip(pairs, train, strict=True):
         key = id(truth) if isinstance(truth, GroundTruth) else os.fspath(truth)
         truth = read.get(key, truth)  # a file that several detectors were trained on is read once
-        learned, training = load_samples(truth, detections, iou=pair.iou, progress=progress)
+        learned, training = load_samples(truth, detections, Labelling(pair.iou), progress)
         read[key] = learned.gt
         require_same_classes(training, pair.gt.categories)
         require_right(training, IOU_THRESHOLD)

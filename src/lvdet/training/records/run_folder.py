@@ -18,8 +18,8 @@ from io import FileIO
 from pathlib import Path
 
 from lvdet.errors import InputError, OutputError
-from lvdet.files.locking import lock_folder
-from lvdet.files.writing import make_folder, write_text
+from lvdet.files.locking import make_and_lock
+from lvdet.files.writing import write_text
 from lvdet.training.configuration.config import Config
 from lvdet.training.configuration.config_file import config_text, flat_values
 from lvdet.training.loop.schedule import resolved_schedule
@@ -159,8 +159,4 @@ def write_config(folder: Path, config: Config) -> None:
 
 def locked(folder: Path) -> FileIO:
     """Keeps other runs from writing here while it is open."""
-    make_folder(folder)
-    try:
-        return lock_folder(folder, _LOCK, f"{folder}: another process is training here")
-    except OSError as error:
-        raise OutputError(f"{folder}: cannot write: {error.strerror}") from None
+    return make_and_lock(folder, _LOCK, "training")
