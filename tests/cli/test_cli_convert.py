@@ -132,7 +132,7 @@ def test_bad_input(content: object, options: list[str], says: str, tmp_path: Pat
 def test_a_format_that_cannot_be_written(name: str, tmp_path: Path) -> None:
     """Known before anything is read."""
     done = lvdet_call("convert", tmp_path / "nowhere.json", "-o", tmp_path / name)
-    done.refused(f"{name}: unknown extension", "expected .json, .jsonl, .ndjson or .parquet")
+    done.refused(f"{name}: unknown extension", "expected one of .json, .jsonl, .ndjson, .parquet")
 
 
 def test_what_evaluate_says_stays(tmp_path: Path) -> None:

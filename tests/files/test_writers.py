@@ -438,7 +438,7 @@ def test_a_device_is_written_into(linked: bool, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["out", "out.txt", "out.json.gz", "out.npz", ".json", "out."])
 def test_an_unknown_ending(name: str, tmp_path: Path) -> None:
-    with pytest.raises(lvdet.InputError, match=r"unknown extension .* expected \.json"):
+    with pytest.raises(lvdet.InputError, match=r"unknown extension .* expected one of \.json"):
         lvdet.write_detections(lvdet.read_detections(ROWS), tmp_path / name)
     assert list(tmp_path.iterdir()) == []
 

@@ -12,7 +12,7 @@ from lvdet.cli.options import Annotations, ExactLvis, Iou, Outputs, Results, Thr
 from lvdet.cli.targets import require_target
 from lvdet.cli.terminal import (
     print_evaluation,
-    print_layouts,
+    print_tables,
     progress_bar,
     require_outputs,
     warn,
@@ -127,7 +127,7 @@ def run(
         write_text(result.to_csv(), class_table)
     print_evaluation(result)
     if diagnosis is not None:
-        print_layouts(diagnosis.layouts())
+        print_tables("", diagnosis.layouts())
     for text in warnings:
         warn(text)
 

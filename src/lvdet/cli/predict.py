@@ -133,14 +133,15 @@ def run(
     require_target(picture, (".png",))
     require_target(output)
 
-    from lvdet.files.detection_files import require_ending
+    from lvdet.files.detection_files import WRITTEN
+    from lvdet.files.writing import require_ending
     from lvdet.inference.device import device_of
     from lvdet.inference.image_list import images_of, sidecar, write_sidecar
     from lvdet.inference.settings import Settings
     from lvdet.training.records.checkpoint import load_model
 
     if output is not None:
-        require_ending(output)
+        require_ending(output, WRITTEN)
     settings = Settings(
         dets_per_class=dets_per_class,
         score=score,

@@ -69,11 +69,12 @@ def run(
     Keeps the best detections of each class, then the best of each image, and shows what happens
     to AP-Old and AP-Fixed.
     """
-    from lvdet.files.detection_files import require_ending, write_detections
+    from lvdet.files.detection_files import WRITTEN, write_detections
+    from lvdet.files.writing import require_ending
     from lvdet.studies.reranking import rerank
 
     if output is not None:
-        require_ending(output)
+        require_ending(output, WRITTEN)
     require_target(output)
     require_target(account, (".jsonl", ".ndjson"))
     require_target(summary, (".json",))

@@ -6,7 +6,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from lvdet.errors import InputError, OutputError
+from lvdet.errors import OutputError
+from lvdet.files.writing import is_special, require_ending
 
 
 def require_target(path: Path | None, endings: Sequence[str] = ()) -> None:
@@ -14,15 +15,12 @@ def require_target(path: Path | None, endings: Sequence[str] = ()) -> None:
     if path is None:
         return
     target = Path(os.path.realpath(path))
-    special = target.exists() and not target.is_file() and not target.is_dir()
-    if endings and not special and path.suffix.lower() not in endings:
-        raise InputError(
-            f"{path}: unknown extension {path.suffix!r}, expected one of {', '.join(endings)}"
-        )
+    if is_special(target):
+        return
+    if endings:
+        require_ending(path, endings)
     if target.is_dir():
         raise OutputError(f"{path}: cannot write: it is a folder")
-    if special:
-        return  # a pipe or a device is written into
     if not target.parent.is_dir():
         raise OutputError(f"{path}: cannot write: no such folder: {target.parent}")
     if not os.access(target.parent, os.W_OK):

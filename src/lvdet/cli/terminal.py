@@ -94,45 +94,25 @@ def print_evaluation(result: Evaluation) -> None:
 
 
 def print_tables(title: str, layouts: Sequence[Layout]) -> None:
-    """Tables of limits under a line that says what was evaluated; plain text in a pipe."""
+    """Tables under a line that says what was evaluated ("" for none); plain text in a pipe."""
     if not sys.stdout.isatty():
         from lvdet.rendering.table_text import text
 
-        print(title, text(layouts), sep="\n\n")
+        print(f"{title}\n\n{text(layouts)}" if title else f"\n{text(layouts)}")
         return
     from rich.console import Console
 
     draw_tables(Console(), title, layouts)
 
 
-def print_layouts(layouts: Sequence[Layout]) -> None:
-    """Tables under what was printed before; plain text in a pipe."""
-    print()
-    if not sys.stdout.isatty():
-        from lvdet.rendering.table_text import text
-
-        print(text(layouts))
-        return
-    from rich.console import Console
-
-    draw_layouts(Console(), layouts)
-
-
 def draw_tables(console: Console, title: str, layouts: Sequence[Layout]) -> None:
-    """Draws the tables under a title."""
-    from rich.text import Text
-
-    console.print(Text(f"{title}\n"))
-    draw_layouts(console, layouts)
-
-
-def draw_layouts(console: Console, layouts: Sequence[Layout]) -> None:
-    """Draws the tables; one that is wider than the console is plain text there, for the terminal
-    to break: rich would leave out the ends of numbers."""
+    """Draws the tables under a title; one that is wider than the console is plain text there, for
+    the terminal to break: rich would leave out the ends of numbers."""
     from rich.text import Text
 
     from lvdet.rendering.table_text import text
 
+    console.print(Text(f"{title}\n" if title else ""))
     for layout in layouts:
         table = drawn_layout(layout)
         if fits(console, table):

@@ -6,10 +6,11 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 
-from lvdet.files.detection_files import named_files, read_counted, require_ending, write_tables
+from lvdet.files.detection_files import WRITTEN, named_files, read_counted, write_tables
 from lvdet.files.parquet import LateColumnsError
 from lvdet.files.progress import Progress, track
 from lvdet.files.stream import detection_tables
+from lvdet.files.writing import require_ending
 from lvdet.tables.detections import Detections
 
 
@@ -28,7 +29,7 @@ def convert(
     all rows are written, they are written while others are read. `change` is applied to each
     table before it is written.
     """
-    require_ending(target)
+    require_ending(target, WRITTEN)
 
     def changed(table: Detections) -> Detections:
         table = table if masks else replace(table, masks=None, boxes_given=True)

@@ -25,6 +25,7 @@ from lvdet.files.detections_json import collect_json, write_json
 from lvdet.files.opening import expand, shares
 from lvdet.files.progress import Progress, Update, track
 from lvdet.files.records import from_columns, from_records, load_npz
+from lvdet.files.writing import require_ending
 from lvdet.tables.detections import Detections
 from lvdet.tables.ground_truth import GroundTruth
 from lvdet.tables.results import Results
@@ -39,6 +40,10 @@ class NamedFiles(NamedTuple):
 
     paths: list[Path]
     name: str
+
+
+#: The endings of what can be written.
+WRITTEN = (".json", ".jsonl", ".ndjson", ".parquet")
 
 
 def named_files(source: object) -> NamedFiles | None:
@@ -180,7 +185,7 @@ def write_tables(tables: Iterable[Detections], path: str | os.PathLike[str]) -> 
     boxes and masks where each table has them, Parquet all or none: its columns are those of the
     first table with rows.
     """
-    ending = require_ending(path)
+    ending = require_ending(path, WRITTEN)
     rows = 0
 
     def counted() -> Iterator[Detections]:
@@ -196,17 +201,6 @@ def write_tables(tables: Iterable[Detections], path: str | os.PathLike[str]) -> 
     else:
         write_json(counted(), path, lines=ending != ".json")
     return rows
-
-
-def require_ending(path: str | os.PathLike[str]) -> str:
-    """The ending of a file that can be written; raises where it is unknown."""
-    ending = Path(path).suffix.lower()
-    if ending not in (".json", ".jsonl", ".ndjson", ".parquet"):
-        raise InputError(
-            f"{os.fspath(path)}: unknown extension {ending!r}, expected .json, .jsonl, .ndjson or "
-            ".parquet"
-        )
-    return ending
 
 
 def _collect(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from lvdet.errors import OutputError
+from lvdet.errors import InputError, OutputError
 
 
 @contextmanager
@@ -23,7 +23,7 @@ def write_whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     target = Path(os.path.realpath(path))
     temporary = target.with_name(f".lvdet-{os.getpid():x}-{time.monotonic_ns():x}.part")
     try:
-        if target.exists() and not target.is_file() and not target.is_dir():
+        if is_special(target):
             with open(target, "wb") as file:
                 yield file
             return
@@ -49,6 +49,22 @@ def write_text(text: str, path: str | os.PathLike[str]) -> None:
 def write_json(content: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
     """Writes JSON that people can read too, whole or not at all."""
     write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", path)
+
+
+def require_ending(path: str | os.PathLike[str], endings: Sequence[str]) -> str:
+    """The ending of a file, in lower case; refuses one that names no format."""
+    ending = Path(path).suffix.lower()
+    if ending not in endings:
+        raise InputError(
+            f"{os.fspath(path)}: unknown extension {ending!r}, expected one of {', '.join(endings)}"
+        )
+    return ending
+
+
+def is_special(path: str | os.PathLike[str]) -> bool:
+    """A pipe or a device, which is written into as it is."""
+    target = Path(os.path.realpath(path))
+    return target.exists() and not target.is_file() and not target.is_dir()
 
 
 def make_folder(folder: Path) -> None:

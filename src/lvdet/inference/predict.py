@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from lvdet.errors import InputError
-from lvdet.files.detection_files import require_ending
+from lvdet.files.detection_files import WRITTEN
 from lvdet.files.progress import Progress, track
 from lvdet.files.stream import detection_tables
+from lvdet.files.writing import require_ending
 from lvdet.inference.batches import Image, Portions
 from lvdet.inference.box_pass import find_boxes
 from lvdet.inference.device import Execution
@@ -46,7 +47,7 @@ def predict(
     """
     settings = settings or Settings()
     begun = time.monotonic()
-    require_ending(out)
+    require_ending(out, WRITTEN)
     _require_different(images)
     masks = settings.masks and model.config.model.masks
     targets = settings.targets(out)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, ClassVar
 
 from lvdet.errors import InputError
-from lvdet.files.writing import write_json, write_text
+from lvdet.files.writing import is_special, require_ending, write_json, write_text
 from lvdet.rendering.table_text import Layout, html, latex, markdown, plain, text
 
 
@@ -55,7 +53,7 @@ class Result(ABC):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the result, whole or not at all, in the format that the ending names."""
-        ending = require_result_ending(path, self.ENDINGS)
+        ending = ".json" if is_special(path) else require_ending(path, self.ENDINGS)
         if ending == ".json":
             write_json(self.to_dict(), path)
         else:
@@ -70,17 +68,3 @@ class Result(ABC):
 
     def _repr_html_(self) -> str:
         return html(self.title(), self.layouts(), self.notes())
-
-
-def require_result_ending(path: str | os.PathLike[str], endings: Sequence[str]) -> str:
-    """The ending of a file, in lower case; refuses one that names no format. Into a pipe or a
-    device goes JSON, whatever its name."""
-    target = Path(path)
-    ending = target.suffix.lower()
-    if ending not in endings:
-        if target.exists() and not target.is_file() and not target.is_dir():
-            return ".json"
-        raise InputError(
-            f"{os.fspath(path)}: unknown extension {ending!r}, expected one of {', '.join(endings)}"
-        )
-    return ending

@@ -23,10 +23,10 @@ from lvdet.comparison.detector_names import given_names, short_names
 from lvdet.errors import InputError
 from lvdet.evaluation.pair import Annotations, Pair, ResultSource, load_pair
 from lvdet.files.progress import Progress
-from lvdet.files.writing import write_text
+from lvdet.files.writing import require_ending, write_text
 from lvdet.limits.needs import everything
 from lvdet.matching.match_options import MatchOptions
-from lvdet.rendering.result import Result, require_result_ending
+from lvdet.rendering.result import Result
 from lvdet.rendering.table_text import Layout
 from lvdet.reporting.calibration_study import CalibrationSource
 from lvdet.reporting.detection_pictures import PictureFolder
@@ -107,7 +107,7 @@ class Report(Result):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the page, or its numbers where the file ends in .json, whole or not at all."""
-        if require_result_ending(path, self.ENDINGS) == ".json":
+        if require_ending(path, self.ENDINGS) == ".json":
             super().save(path)
         else:
             write_text(self.to_html(), path)

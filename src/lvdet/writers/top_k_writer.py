@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from lvdet import _native
 from lvdet.errors import InputError, OutputError
 from lvdet.files.bitmaps import masks_from_bitmaps
-from lvdet.files.detection_files import read_detections, require_ending, write_detections
+from lvdet.files.detection_files import WRITTEN, read_detections, write_detections
 from lvdet.files.detections_json import json_rows
 from lvdet.files.records import masks_from_segmentations
+from lvdet.files.writing import require_ending
 from lvdet.tables.detections import Detections, encode_ids
 from lvdet.tables.masks import NONE, Masks
 from lvdet.writers.arguments import floats, sizes, to_numpy, whole_number
@@ -71,7 +72,7 @@ class TopKWriter:
         self._category_ids: NDArray[np.int64] | None = None
         if category_ids is not None:
             self._category_ids = _whole_numbers(category_ids, "category_ids", "TopKWriter")
-        self._ending = require_ending(path)
+        self._ending = require_ending(path, WRITTEN)
         self._target = Path(os.path.realpath(path))
         self._process = os.getpid()
         self._lock = RLock()
