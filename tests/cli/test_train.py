@@ -14,6 +14,7 @@ import pytest
 import torch
 
 from cli.run_lvdet import COMMAND, lvdet_call
+from long_cases import first
 from lvdet.cli import terminal
 from lvdet.training.records.checkpoint import checkpoints
 from lvdet.training.records.log import read_log
@@ -136,7 +137,7 @@ def test_a_run_that_is_interrupted_says_how_to_go_on(folder: Path, tmp_path: Pat
     assert "Traceback" not in err
 
 
-@pytest.mark.parametrize("package", ["torch", "torchvision", "safetensors", "PIL"])
+@pytest.mark.parametrize("package", first(1, ["torch", "torchvision", "safetensors", "PIL"]))
 def test_without_the_packages_of_training(package: str, folder: Path, tmp_path: Path) -> None:
     code = f"import sys; sys.modules[{package!r}] = None; from lvdet.cli import main; main()"
     call = [sys.executable, "-c", code, "train", str(folder / "tiny.toml"), "-o", str(tmp_path)]

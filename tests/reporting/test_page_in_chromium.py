@@ -220,7 +220,7 @@ def test_switches_the_theme(opened: Opened) -> None:
     ("size", "scheme", "theme"),
     [
         (WIDE, "light", "auto"),
-        (PHONE, "dark", "auto"),
+        pytest.param(PHONE, "dark", "auto", marks=pytest.mark.long),
         pytest.param(WIDE, "light", "dark", marks=pytest.mark.long),
     ],
 )

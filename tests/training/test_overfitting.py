@@ -106,6 +106,7 @@ def test_heads(folder: Path, tmp_path: Path, loss: str, objectness: bool, normal
     require_learnt(folder, tmp_path, head, "mask_rcnn")
 
 
+@pytest.mark.long
 def test_the_cascade(folder: Path, tmp_path: Path) -> None:
     require_learnt(folder, tmp_path, Classifier(), "cascade_rcnn")
 

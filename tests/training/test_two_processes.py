@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from long_cases import first
 from lvdet.errors import InputError
 from lvdet.training.configuration.config_file import read_config
 from lvdet.training.loop.processes import joined, mean_over_processes
@@ -49,7 +50,7 @@ def sets(*changes: str) -> list[str]:
     return [part for change in changes for part in ("--set", change)]
 
 
-@pytest.mark.parametrize("loss", ["softmax", "federated"])
+@pytest.mark.parametrize("loss", first(1, ["federated", "softmax"]))
 def test_two_processes_train_as_one(loss: str, tmp_path: Path) -> None:
     """With as many classes that the federated loss has to draw."""
     torch.set_num_threads(1)
@@ -80,6 +81,7 @@ def test_two_processes_train_as_one(loss: str, tmp_path: Path) -> None:
         assert (two[name] - tensor).norm() <= APART * moved, name
 
 
+@pytest.mark.long
 def test_a_signal_stops_both(tmp_path: Path) -> None:
     write_set(tmp_path)
     write_config(tmp_path)
