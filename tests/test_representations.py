@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -76,3 +78,23 @@ def test_results_have_one_base(shown: dict[str, Any]) -> None:
             assert isinstance(item, Result), name
             assert item.to_dict()["warnings"] == item.warnings, name
             assert str(item).startswith(item.title()), name
+
+
+def test_a_result_is_saved_by_its_ending(shown: dict[str, Any], tmp_path: Path) -> None:
+    for name, item in shown.items():
+        if not hasattr(item, "ENDINGS"):
+            continue
+        for ending in item.ENDINGS:
+            path = tmp_path / f"{name}{ending}"
+            item.save(path)
+            written = path.read_text(encoding="utf-8")
+            if ending == ".json":
+                assert json.loads(written)["warnings"] == item.warnings
+            elif ending == ".md":
+                assert "| ---: |" in written or "|---" in written, name
+            elif ending == ".tex":
+                assert written.count(r"\begin{tabular}") == written.count(r"\end{tabular}") > 0
+            elif ending == ".csv":
+                assert written.count("\n") > 1
+        with pytest.raises(lvdet.InputError, match="unknown extension"):
+            item.save(tmp_path / "out.txt")
