@@ -23,8 +23,8 @@ from compare.drawn_sets import drawn_detections, drawn_truth
 from compare.simulated_detectors import Population
 
 from lvdet.comparison.bootstrap import Resampler, as_it_is, draw
-from lvdet.evaluation.pair import load_pair
-from lvdet.evaluation.scores import NAMES
+from lvdet.evaluation.load_pair import load_pair
+from lvdet.evaluation.summary import NAMES
 from lvdet.limits.budgets import PerClass, PerImage
 
 SETTINGS = ((300, 12), (300, 40), (1_000, 40), (300, 700))

@@ -83,7 +83,7 @@ def _compare(gt: str, first: str, second: str, resamples: int) -> int:
     """One round: prints what it took, and how far its numbers are from those of `evaluate`."""
     import lvdet
     from lvdet.comparison.compare import compare_pairs
-    from lvdet.evaluation.pair import load_pair
+    from lvdet.evaluation.load_pair import load_pair
     from lvdet.limits.needs import everything
 
     start = time.perf_counter()

@@ -99,7 +99,7 @@ nb::dict match_detections(const TruthColumns& truth, const FoundColumns& found,
     out["outcomes"] = take(std::move(matched.outcomes), {rows, areas, 2, bytes_for(thresholds)});
     out["truth"] = take(std::move(matched.truth), {truth.categories, areas});
     out["partner"] = nb::none();
-    if (settings.partners) out["partner"] = take(std::move(matched.partner), {rows, thresholds});
+    if (settings.partners_at >= 0) out["partner"] = take(std::move(matched.partner));
     return out;
 }
 
@@ -163,17 +163,17 @@ void bind_match(nb::module_& m) {
     nb::class_<Settings>(m, "MatchSettings")
         .def(nb::new_([](const std::string& overlap, std::vector<double> thresholds,
                          std::vector<double> area_low, std::vector<double> area_high,
-                         bool drop_empty, bool area_from_box, bool partners) {
+                         bool drop_empty, bool area_from_box, int partners_at) {
                  return Settings{.overlap = overlap_of(overlap),
                                  .thresholds = std::move(thresholds),
                                  .area_low = std::move(area_low),
                                  .area_high = std::move(area_high),
                                  .drop_empty = drop_empty,
                                  .area_from_box = area_from_box,
-                                 .partners = partners};
+                                 .partners_at = partners_at};
              }),
              nb::kw_only(), "overlap"_a, "thresholds"_a, "area_low"_a, "area_high"_a,
-             "drop_empty"_a, "area_from_box"_a, "partners"_a);
+             "drop_empty"_a, "area_from_box"_a, "partners_at"_a);
     m.def("match", &match_detections, "truth"_a, "found"_a, "settings"_a, "threads"_a);
     m.def("nearest_objects", &nearest_objects, "truth"_a, "found"_a, "target"_a.noconvert(),
           "rows"_a.noconvert(), "overlap"_a, "threads"_a);

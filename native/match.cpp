@@ -66,7 +66,7 @@ class CellMatcher {
                 if (candidate_[d] >= 0)
                     write(mixed ? mixed_ : plain_, d, not_exhaustive || outside(d, area),
                           truth_rows, outcome(out, place[d]) + area * 2 * bytes_);
-            if (area == 0 && settings_.partners)
+            if (area == 0 && settings_.partners_at >= 0)
                 write_partners(mixed ? mixed_ : plain_, founds, truth_rows, place, out);
         }
     }
@@ -114,17 +114,18 @@ class CellMatcher {
         }
     }
 
-    // The rows of the ground truth that the candidates are matched with.
+    // The rows of the ground truth that the candidates are matched with at one threshold.
     void write_partners(const std::vector<std::int32_t>& partner, std::size_t founds,
                         const std::int32_t* truth_rows, const std::int32_t* place,
                         Matched& out) const {
         const std::size_t thresholds = settings_.thresholds.size();
-        for (std::size_t d = 0; d < founds; ++d)
-            for (std::size_t t = 0; candidate_[d] >= 0 && t < thresholds; ++t) {
-                const std::int32_t g = partner[index(candidate_[d]) * thresholds + t];
-                if (g >= 0 && !truth_.reads_unmatched[truth_rows[g]])
-                    out.partner[index(place[d]) * thresholds + t] = truth_rows[g];
-            }
+        const std::int32_t* const first = partner.data() + settings_.partners_at;
+        for (std::size_t d = 0; d < founds; ++d) {
+            if (candidate_[d] < 0) continue;
+            const std::int32_t g = first[index(candidate_[d]) * thresholds];
+            if (g >= 0 && !truth_.reads_unmatched[truth_rows[g]])
+                out.partner[index(place[d])] = truth_rows[g];
+        }
     }
 
     // Areas of the detections, and overlaps of those that could match anything.
@@ -247,7 +248,7 @@ Matched match(const Truth& truth, const Found& found, const Settings& settings, 
         ranked.rows.size() * settings.area_low.size() * 2 * bytes_for(settings.thresholds.size()),
         0);
     out.truth = count_truth(truth, settings);
-    if (settings.partners) out.partner.assign(ranked.rows.size() * settings.thresholds.size(), -1);
+    if (settings.partners_at >= 0) out.partner.assign(ranked.rows.size(), -1);
 
     std::vector<std::int32_t> truth_cell(truth.rows);
     in_blocks(truth.rows, threads, [&](std::size_t begin, std::size_t end) {

@@ -44,7 +44,7 @@ struct Settings {
     std::vector<double> area_low, area_high;  // inclusive ranges
     bool drop_empty;                          // detections of area 0 do not count
     bool area_from_box;                       // a detection's area is its box's, not its mask's
-    bool partners;                            // tell what each detection is matched with
+    int partners_at;  // threshold at which to tell what each detection is matched with, or -1
 };
 
 // The detections that count, by class, in a class by falling score; equal scores by image, then
@@ -55,8 +55,8 @@ struct Matched {
     std::vector<std::int64_t> category_offsets;  // [C + 1] rows of each class
     std::vector<std::uint8_t> outcomes;          // [K, A, 2, bytes] see accumulate.hpp
     std::vector<std::int64_t> truth;             // [C, A] objects to find
-    std::vector<std::int32_t> partner;  // [K, T] row of the ground truth matched in the first range
-                                        // of area, or -1; empty where not asked for
+    std::vector<std::int32_t> partner;  // [K] row of the ground truth matched in the first range of
+                                        // area, or -1; empty where not asked for
 };
 
 // A mask cannot be used: that of row `row` of the detections, or of the ground truth.

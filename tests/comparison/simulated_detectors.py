@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 import lvdet
 from comparison.drawn_sets import drawn_detections, drawn_truth
 from lvdet.comparison.bootstrap import LANES, Resampler
-from lvdet.evaluation.pair import load_pair
+from lvdet.evaluation.load_pair import load_pair
 from lvdet.evaluation.protocols import PROTOCOLS
-from lvdet.evaluation.scores import NAMES
+from lvdet.evaluation.summary import NAMES
 from lvdet.limits.budgets import PerClass, PerImage
 from lvdet.tables.problems import category_rows, image_rows
 

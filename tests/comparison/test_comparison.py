@@ -22,9 +22,10 @@ from lvdet.comparison.bootstrap import Resampler, as_it_is, draw
 from lvdet.comparison.compare import compare_pairs
 from lvdet.comparison.detector_names import given_names, short_names
 from lvdet.comparison.differences import Difference, Spread, by_error, discoveries
-from lvdet.evaluation.pair import load_pair
+from lvdet.evaluation.load_pair import load_pair
+from lvdet.evaluation.pair import Pair
 from lvdet.evaluation.protocols import PROTOCOLS
-from lvdet.evaluation.scores import NAMES
+from lvdet.evaluation.summary import NAMES
 from lvdet.limits.budgets import PerClass, PerImage
 from lvdet.matching.match_options import MatchOptions
 
@@ -363,11 +364,11 @@ def test_detectors_that_cannot_be_compared(tmp_path: Path) -> None:
     with pytest.raises(lvdet.InputError, match="image_id"):
         lvdet.compare(other, pair)
     with pytest.raises(lvdet.InputError, match="compared by segm"):
-        compare_pairs([pairs[0], replace(pairs[0], options=MatchOptions("segm"))])
+        compare_pairs([pairs[0], Pair(gt, pairs[0].results, MatchOptions("segm"))])
     whole = pairs[0].results
     cut = replace(whole, ranking=whole.where(np.arange(len(whole.ranking)) > 5).ranking)
     with pytest.raises(lvdet.InputError, match="was read without rows"):
-        compare_pairs([pairs[0], replace(pairs[0], results=cut)])
+        compare_pairs([pairs[0], Pair(gt, cut, pairs[0].options)])
     masked, with_masks = made(0, masks=True)
     with pytest.raises(lvdet.InputError, match=r"has masks but .* has none"):
         lvdet.compare(masked, [with_masks, replace(with_masks, masks=None)])

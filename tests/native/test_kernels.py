@@ -152,7 +152,7 @@ def test_an_overlap_of_no_known_name_is_refused() -> None:
             area_high=[1e10],
             drop_empty=False,
             area_from_box=True,
-            partners=False,
+            partners_at=-1,
         )
     with pytest.raises(ValueError, match='overlap is ""'):
         _native.nearest_objects(
@@ -216,7 +216,7 @@ def test_columns_outlive_their_arrays() -> None:
         area_high=[1e10],
         drop_empty=True,
         area_from_box=True,
-        partners=False,
+        partners_at=-1,
     )
     truth, found = truth_columns(gt, masks=False), found_columns(gt, dt, masks=False)
     del gt, dt

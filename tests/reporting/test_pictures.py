@@ -8,11 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from PIL import Image
 
 import lvdet
 from lvdet.errors import InputError
-from lvdet.evaluation.pair import Pair, load_pair
+from lvdet.evaluation.load_pair import load_pair
+from lvdet.evaluation.pair import Pair
 from lvdet.reporting.detection_pictures import (
     MOST_EXCHANGED,
     SIDE,
@@ -21,6 +23,7 @@ from lvdet.reporting.detection_pictures import (
     take_pictures,
 )
 from lvdet.simulation.simulate import simulate
+from lvdet.studies.account import outcomes
 
 CAP = 40
 
@@ -29,6 +32,12 @@ CAP = 40
 def pair() -> Pair:
     gt, dt = simulate(12, 400, dets_per_image=None, candidates_per_image=2000, bias=1.0, seed=1)
     return load_pair(gt, dt, None)
+
+
+def rescored(
+    pair: Pair, scores: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.int8]]:
+    return scores, outcomes(pair.with_scores(scores).matches, len(scores))
 
 
 @pytest.fixture
@@ -41,10 +50,12 @@ def folder(pair: Pair, tmp_path: Path) -> Path:
 
 def test_the_best_of_an_image_with_their_outcomes(pair: Pair, folder: Path) -> None:
     """By hand: rows of the image by falling score, and right ones as the match has them."""
-    matches = pair.matched()
+    matches = pair.matches
     scores = 1 - pair.results.ranking.score  # the order turned around
     wanted = tuple(pair.gt.images.ids[[4, 2]].tolist())
-    pictures = take_pictures(pair, matches, scores, PictureFolder(folder, wanted), class_cap=CAP)
+    pictures = take_pictures(
+        pair, rescored(pair, scores), PictureFolder(folder, wanted), class_cap=CAP
+    )
     assert [picture.image_id for picture in pictures] == list(wanted)
     table = pair.results.detections
     for picture in pictures:
@@ -75,7 +86,7 @@ def test_what_re_ranking_exchanged(pair: Pair, folder: Path) -> None:
     """As `rerank` has it."""
     table = lvdet.Detections(**vars(pair.results.detections))
     best = lvdet.rerank(pair.gt, table, dets_per_class=CAP)
-    pictures = take_pictures(pair, pair.matched(), None, PictureFolder(folder), class_cap=CAP)
+    pictures = take_pictures(pair, None, PictureFolder(folder), class_cap=CAP)
     assert pictures
     for picture in pictures:
         account = best.account().image(picture.image_id)
@@ -91,14 +102,13 @@ def test_what_re_ranking_exchanged(pair: Pair, folder: Path) -> None:
 
 def test_chosen_are_those_that_change_most(pair: Pair, folder: Path) -> None:
     """Images in which no detection that counts changes come last."""
-    matches = pair.matched()
     scores = pair.results.ranking.score.copy()
     changed = 5
     rows = np.flatnonzero(
         pair.results.ranking.image_ids[pair.results.ranking.image] == pair.gt.images.ids[changed]
     )
     scores[rows] = 1 - scores[rows]
-    first, *_ = take_pictures(pair, matches, scores, PictureFolder(folder), class_cap=CAP)
+    first, *_ = take_pictures(pair, rescored(pair, scores), PictureFolder(folder), class_cap=CAP)
     assert first.image_id == pair.gt.images.ids[changed]
 
 
@@ -107,7 +117,7 @@ def test_thumbnails_are_bounded(pair: Pair, tmp_path: Path) -> None:
     noise = np.random.default_rng(0).integers(0, 256, (2000, 3000, 3), dtype=np.uint8)
     Image.fromarray(noise).save(tmp_path / name, quality=95)
     asked = PictureFolder(tmp_path, (int(pair.gt.images.ids[0]),))
-    (picture,) = take_pictures(pair, pair.matched(), None, asked, class_cap=CAP)
+    (picture,) = take_pictures(pair, None, asked, class_cap=CAP)
     with Image.open(io.BytesIO(picture.thumbnail)) as small:
         assert max(small.size) == SIDE
         assert small.format == "JPEG"
@@ -141,39 +151,38 @@ def test_only_files_of_the_folder_are_read(pair: Pair, tmp_path: Path) -> None:
     for name, place in (("a.png", "val2017/a.png"), ("train/b.png", "b.png")):
         assert folder.find(name) == inside / place
     names = ("../secret.png",) * len(pair.gt.images)
-    hostile = replace(pair, gt=replace(pair.gt, images=replace(pair.gt.images, file_names=names)))
+    truth = replace(pair.gt, images=replace(pair.gt.images, file_names=names))
     with pytest.raises(InputError, match="no image of"):
-        take_pictures(hostile, pair.matched(), None, folder, class_cap=CAP)
+        take_pictures(Pair(truth, pair.results, pair.options), None, folder, class_cap=CAP)
 
 
 def test_damaged_images_are_passed_over(pair: Pair, folder: Path) -> None:
     """Where none is asked for by name, others are taken."""
-    everything = take_pictures(pair, pair.matched(), None, PictureFolder(folder), class_cap=CAP)
+    everything = take_pictures(pair, None, PictureFolder(folder), class_cap=CAP)
     (folder / everything[0].file_name).write_bytes(b"no image")
-    left = take_pictures(pair, pair.matched(), None, PictureFolder(folder), class_cap=CAP)
+    left = take_pictures(pair, None, PictureFolder(folder), class_cap=CAP)
     assert everything[0].image_id not in [picture.image_id for picture in left]
     assert left[0].image_id == everything[1].image_id
 
 
 def test_no_detections_are_no_harm(pair: Pair, folder: Path) -> None:
-    none = replace(pair, results=pair.results.where(np.zeros(len(pair.results.ranking), bool)))
-    pictures = take_pictures(none, none.matched(), None, PictureFolder(folder), class_cap=CAP)
+    none = pair.where(np.zeros(len(pair.results.ranking), bool))
+    pictures = take_pictures(none, None, PictureFolder(folder), class_cap=CAP)
     assert pictures
     assert all(picture.before == picture.dropped == [] for picture in pictures)
 
 
 def test_refusals(pair: Pair, folder: Path, tmp_path: Path) -> None:
-    matches = pair.matched()
     with pytest.raises(InputError, match="no such image folder"):
         PictureFolder(tmp_path / "nowhere")
     with pytest.raises(InputError, match="at most 50"):
         PictureFolder(folder, tuple(range(51)))
     with pytest.raises(InputError, match="image 123456 is not in"):
-        take_pictures(pair, matches, None, PictureFolder(folder, (123456,)), class_cap=CAP)
+        take_pictures(pair, None, PictureFolder(folder, (123456,)), class_cap=CAP)
     number, name = int(pair.gt.images.ids[3]), pair.gt.images.file_names[3]
     (folder / name).write_bytes(b"no image")
     with pytest.raises(InputError, match="not a readable image"):
-        take_pictures(pair, matches, None, PictureFolder(folder, (number,)), class_cap=CAP)
+        take_pictures(pair, None, PictureFolder(folder, (number,)), class_cap=CAP)
     (folder / name).unlink()
     with pytest.raises(InputError, match=f"image {number} .* not found"):
-        take_pictures(pair, matches, None, PictureFolder(folder, (number,)), class_cap=CAP)
+        take_pictures(pair, None, PictureFolder(folder, (number,)), class_cap=CAP)

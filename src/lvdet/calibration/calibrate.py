@@ -19,7 +19,7 @@ from lvdet.calibration.methods import PAPER
 from lvdet.calibration.trials import CrossFitted, Judge, Trained, Trial
 from lvdet.errors import InputError
 from lvdet.evaluation.input_warnings import input_warnings, reading_warnings
-from lvdet.evaluation.pair import Annotations, ResultSource
+from lvdet.evaluation.load_pair import Annotations, ResultSource
 from lvdet.evaluation.protocols import FIXED_PER_CLASS
 from lvdet.files.progress import Progress, track
 from lvdet.limits.budgets import PerClass
@@ -86,7 +86,7 @@ def calibrate(
         for method, recipe in recipes.items():
             with track(progress, f"fitting {method}", source.unit) as update:
                 score = source.scores(recipe, ranking, update)
-            rows[method] = source.worth(score)
+            rows[method] = source.worth(pair.with_scores(score))
         blocks.append(Block(name, title, source.uncalibrated, rows))
     return CalibrationTable(
         judge.uncalibrated,

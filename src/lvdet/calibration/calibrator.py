@@ -22,7 +22,7 @@ from lvdet.calibration.measure import Measurement, measure
 from lvdet.errors import InputError
 from lvdet.evaluation.class_subsets import first_ids
 from lvdet.evaluation.input_warnings import reading_warnings
-from lvdet.evaluation.pair import Annotations, DetectionSource, FilePath, ResultSource
+from lvdet.evaluation.load_pair import Annotations, DetectionSource, FilePath, ResultSource
 from lvdet.evaluation.protocols import FIXED_PER_CLASS
 from lvdet.files.convert import convert
 from lvdet.files.detection_files import read_detections

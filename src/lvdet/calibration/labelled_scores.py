@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 
@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from lvdet import _native
 from lvdet.calibration.maps import Floats
 from lvdet.errors import InputError
-from lvdet.evaluation.pair import Annotations, Pair, ResultSource, load_pair
+from lvdet.evaluation.load_pair import Annotations, ResultSource, load_pair
+from lvdet.evaluation.pair import Pair
 from lvdet.evaluation.protocols import FIXED_PER_CLASS
 from lvdet.files.progress import Progress
 from lvdet.limits.budgets import PerClass
 from lvdet.limits.needs import Need
 from lvdet.matching.match_options import MatchOptions
 from lvdet.tables.categories import Categories
-from lvdet.tables.matches import Matches
 from lvdet.tables.problems import rows_of
 from lvdet.threads import thread_count
 
@@ -117,9 +117,9 @@ def load_samples(
 ) -> tuple[Pair, Samples]:
     """The pair, and its samples: labels from the match that AP has, of the best detections of each
     class over all images."""
-    pair = load_best(gt, detections, labelling, progress)
-    matches = pair.matched([labelling.iou_threshold])
-    return pair, samples_of(pair, matches, labelling.iou_threshold)
+    thresholds = [labelling.iou_threshold]
+    pair = load_best(gt, detections, labelling, progress, thresholds=thresholds)
+    return pair, samples_of(pair, labelling.iou_threshold)
 
 
 def load_best(
@@ -127,6 +127,8 @@ def load_best(
     detections: ResultSource,
     labelling: Labelling,
     progress: Progress | None = None,
+    *,
+    thresholds: Sequence[float] | None = None,
 ) -> Pair:
     """Annotations and the best detections of each class, no others."""
     budget = PerClass(labelling.dets_per_class)
@@ -134,17 +136,17 @@ def load_best(
         gt,
         detections,
         lambda truth: [Need(budget, np.arange(len(truth.categories)))],
-        MatchOptions(labelling.iou),
+        MatchOptions(labelling.iou, thresholds),
         progress=progress,
     )
     keep = pair.kept([budget])
-    return pair if keep is None else replace(pair, results=pair.results.where(keep))
+    return pair if keep is None else pair.where(keep)
 
 
-def samples_of(pair: Pair, matches: Matches, iou_threshold: float = IOU_THRESHOLD) -> Samples:
-    """The samples among matches, at one of their thresholds."""
-    at = np.flatnonzero(np.isclose(matches.thresholds, iou_threshold, rtol=0, atol=1e-9))
-    matched, ignored = matches.flags(int(at[0]))
+def samples_of(pair: Pair, iou_threshold: float = IOU_THRESHOLD) -> Samples:
+    """The samples of a pair."""
+    matches, place = pair.matched_at(iou_threshold)
+    matched, ignored = matches.flags(place)
     ranking = pair.results.ranking
     score = ranking.score[matches.detection]
     require_chances(score, lambda _: ranking.source)

@@ -16,7 +16,8 @@ from lvdet.calibration.reliability import (
     reliability_curve,
 )
 from lvdet.evaluation.input_warnings import reading_warnings
-from lvdet.evaluation.pair import Annotations, ResultSource, headline
+from lvdet.evaluation.load_pair import Annotations, ResultSource
+from lvdet.evaluation.pair import headline
 from lvdet.evaluation.summary import defined
 from lvdet.files.progress import Progress
 from lvdet.rendering.result import Result

@@ -17,50 +17,49 @@ from lvdet.calibration.labelled_scores import Samples, samples_of
 from lvdet.calibration.maps import Floats
 from lvdet.calibration.reliability import reliability
 from lvdet.evaluation.pair import Pair
-from lvdet.evaluation.scores import Scores
 from lvdet.files.progress import Update
-from lvdet.matching.match_options import IOU_THRESHOLDS
 from lvdet.tables.categories import Categories
-from lvdet.tables.matches import Matches
 from lvdet.tables.problems import category_rows, image_rows, rows_of
 from lvdet.tables.results import Ranking
 
 
 class Judge:
-    """What new scores of the detections of a pair are worth."""
+    """What new scores of the detections of a pair are worth, over all images or parts of them."""
 
     def __init__(self, pair: Pair, iou_threshold: float) -> None:
-        self.pair, self.iou_threshold = pair, iou_threshold
-        self.score = pair.results.ranking.score
-        self.every = np.arange(len(pair.gt.categories))
-        self._matches = Scores(pair).matches
-        labels = self._matches
-        if not np.isclose(IOU_THRESHOLDS, iou_threshold, rtol=0, atol=1e-9).any():
-            labels = pair.matched(thresholds=[iou_threshold])
-        self.samples = samples_of(pair, labels, iou_threshold)
+        self.pair, self.every = pair, pair.every_class
+        self.samples = samples_of(pair, iou_threshold)
 
     @cached_property
     def uncalibrated(self) -> Calibrated:
         """What the detector's own scores are worth."""
-        return self.worth(self.score)
+        return self.worth(self.pair)
 
-    def worth(self, score: Floats) -> Calibrated:
-        """What the scores ([N]) are worth."""
-        reordered = _reordered(self._matches, self.score, score)
-        scores = Scores(
-            replace(self.pair, results=self.pair.results.with_scores(score)),
-            matches=self._matches if not len(reordered) else None,
-        )
+    def worth(self, after: Pair, parts: Sequence[NDArray[np.bool_] | None] = (None,)) -> Calibrated:
+        """What the pair's new scores are worth: AP is the mean over the parts ([images])."""
+        score = after.results.ranking.score
         return Calibrated(
-            scores.pooled([], self.every),
-            scores.average([], self.every),
-            frozenset(reordered.tolist()),
+            _means([after.pooled([], self.every, images=part) for part in parts]),
+            _means([after.average([], self.every, images=part) for part in parts]),
+            frozenset().union(*(self._reordered(score, part) for part in parts)),
             reliability(self.rescored(score), by_class=False),
         )
 
     def rescored(self, score: Floats) -> Samples:
         """The samples with new scores, no longer in their order."""
         return replace(self.samples, score=score[self.samples.detection])
+
+    def _reordered(self, score: Floats, part: NDArray[np.bool_] | None) -> list[int]:
+        """The classes that scores put in another order."""
+        matches, ranking = self.pair.matches, self.pair.results.ranking
+        rows, category = matches.detection, matches.category
+        if part is not None:
+            here = part[image_rows(self.pair.gt, ranking)][ranking.image[rows]]
+            rows, category = rows[here], category[here]
+        before, after = np.diff(ranking.score[rows]), np.diff(score[rows])
+        changed = (np.sign(before) != np.sign(after)) & (np.diff(category) == 0)
+        found: list[int] = np.unique(category[1:][changed]).tolist()
+        return found
 
 
 class Trial(Protocol):
@@ -77,8 +76,8 @@ class Trial(Protocol):
         """New scores of all detections of a ranking, by a method."""
         ...
 
-    def worth(self, score: Floats) -> Calibrated:
-        """What new scores of the judged detections are worth."""
+    def worth(self, after: Pair) -> Calibrated:
+        """What the judged pair is worth with new scores."""
         ...
 
 
@@ -88,9 +87,9 @@ class Trained:
     unit = "classes"
 
     def __init__(self, judge: Judge, samples: Samples) -> None:
-        self._judge, self._samples = judge, samples
-        self.uncalibrated = judge.uncalibrated
+        self._samples = samples
         self.worth = judge.worth
+        self.uncalibrated = judge.uncalibrated
 
     def scores(self, recipe: Recipe, ranking: Ranking, update: Update | None = None) -> Floats:
         """New scores of all detections of a ranking, by a method."""
@@ -106,18 +105,9 @@ class CrossFitted:
 
     def __init__(self, judge: Judge, folds: int) -> None:
         self._judge = judge
-        gt, results = judge.pair.gt, judge.pair.results
-        self._part = divided(len(gt.images), folds)
-        self._fold = self._folds_of(results.ranking)
-        self._parts = []
-        for number in range(folds):
-            pair = replace(
-                judge.pair,
-                gt=gt.where(self._part[gt.image] == number),
-                results=results.where(self._fold == number),
-            )
-            self._parts.append(Judge(pair, judge.iou_threshold))
-        self.uncalibrated = self._mean([one.uncalibrated for one in self._parts], judge.score)
+        self._part = divided(len(judge.pair.gt.images), folds)
+        self._parts = [self._part == number for number in range(folds)]
+        self.uncalibrated = self.worth(judge.pair)
 
     def scores(self, recipe: Recipe, ranking: Ranking, update: Update | None = None) -> Floats:
         """New scores of all detections of a ranking, by a method."""
@@ -126,28 +116,19 @@ class CrossFitted:
         return cross_scores(
             samples,
             recipe,
-            self._fold[samples.detection],
+            self._folds_of(judge.pair.results.ranking)[samples.detection],
             self._folds_of(ranking),
             category_rows(judge.pair.gt, ranking)[ranking.category],
             ranking.score,
             update=update,
         )
 
-    def worth(self, score: Floats) -> Calibrated:
-        """What new scores of the judged detections are worth."""
-        rows = [one.worth(score[self._fold == number]) for number, one in enumerate(self._parts)]
-        return self._mean(rows, score)
+    def worth(self, after: Pair) -> Calibrated:
+        """What the judged pair is worth with new scores."""
+        return self._judge.worth(after, self._parts)
 
     def _folds_of(self, ranking: Ranking) -> NDArray[np.int32]:
         return self._part[image_rows(self._judge.pair.gt, ranking)[ranking.image]]
-
-    def _mean(self, rows: Sequence[Calibrated], score: Floats) -> Calibrated:
-        return Calibrated(
-            _means([row.pool for row in rows]),
-            _means([row.fixed for row in rows]),
-            frozenset().union(*(row.reordered for row in rows)),
-            reliability(self._judge.rescored(score), by_class=False),
-        )
 
 
 def fitted_scores(fitted: Fitted, categories: Categories, ranking: Ranking) -> Floats:
@@ -163,10 +144,3 @@ def _means(values: Sequence[dict[str, float]]) -> dict[str, float]:
         known = [value[name] for value in values if not np.isnan(value[name])]
         means[name] = float(np.mean(known)) if known else float("nan")
     return means
-
-
-def _reordered(matches: Matches, before: Floats, after: Floats) -> NDArray[np.int32]:
-    """The classes that have another order; where none has, the matches stay as they are."""
-    old, new, category = before[matches.detection], after[matches.detection], matches.category
-    changed = np.sign(np.diff(old)) != np.sign(np.diff(new))
-    return np.unique(category[1:][changed & (category[1:] == category[:-1])])

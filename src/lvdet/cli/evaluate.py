@@ -88,7 +88,7 @@ def run(
     require_outputs(output)
     require_target(class_table, (".csv",))
 
-    from lvdet.evaluation.pair import load_pair
+    from lvdet.evaluation.load_pair import load_pair
     from lvdet.evaluation.protocols import Plan, evaluate_pair
     from lvdet.matching.match_options import MatchOptions
 

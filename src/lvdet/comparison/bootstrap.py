@@ -17,8 +17,7 @@ from lvdet import _native
 from lvdet.errors import InputError
 from lvdet.evaluation.average_precision import RECALLS
 from lvdet.evaluation.pair import Pair
-from lvdet.evaluation.pooled import ranked_together
-from lvdet.evaluation.scores import NAMES, Scores
+from lvdet.evaluation.summary import NAMES
 from lvdet.limits.budgets import Budget, PerClass
 from lvdet.matching.match import to_be_found, without_empty
 from lvdet.tables.categories import FREQUENCIES, Categories
@@ -66,10 +65,8 @@ class Resampler:
         gt, ranking = pair.gt, pair.results.ranking
         self._budget = fixed.limit
         classes = len(gt.categories)
-        scores = Scores(pair)
-        self._matches = matches = scores.matches
-        keep = scores.kept([old], np.arange(classes))
-        del scores  # and its orders
+        self._matches = matches = pair.overall
+        keep = pair.kept_rows([old], pair.every_class)
         image = image_rows(gt, ranking)[ranking.image]
         if len(image) and image.min() < 0:
             raise InputError(f"{ranking.source} has images that are not in {gt.source}")
@@ -83,7 +80,7 @@ class Resampler:
         self._place = (place - begins[self._category]).astype(np.int32)
         self._image = image[matches.detection]
         self._old = np.ones(len(matches), np.uint8) if keep is None else keep.view(np.uint8)
-        self._pooled = ranked_together(matches, ranking.score)
+        self._pooled = pair.together
         self._ranked = image[rows[: begins[classes]]], begins[: classes + 1].copy()
         self._truth = _objects(gt, pair.options.exact_lvis)
         groups = gt.categories.groups()

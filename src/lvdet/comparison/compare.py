@@ -20,9 +20,10 @@ from lvdet.comparison.differences import (
 from lvdet.comparison.verdicts import GROUPS, sentences
 from lvdet.errors import InputError
 from lvdet.evaluation.input_warnings import input_warnings
-from lvdet.evaluation.pair import Annotations, Pair, ResultSource, load_pair
+from lvdet.evaluation.load_pair import Annotations, ResultSource, load_pair
+from lvdet.evaluation.pair import Pair
 from lvdet.evaluation.protocols import PROTOCOLS, choose_protocols
-from lvdet.evaluation.scores import NAMES
+from lvdet.evaluation.summary import NAMES
 from lvdet.files.progress import Progress, track
 from lvdet.limits.budgets import PerClass, describe
 from lvdet.limits.needs import everything

@@ -154,7 +154,7 @@ class _Curves:
         outcomes = np.zeros((len(right), 1, 2, 1), dtype=np.uint8)
         outcomes[:, 0, 0, 0] = right
         curves, _ = accumulate(
-            replace(self._matches, outcomes=outcomes),
+            replace(self._matches, outcomes=outcomes, thresholds=self._matches.thresholds[:1]),
             truth.reshape(-1, 1),
             self._matches.category_offsets if offsets is None else offsets,
             order=order,

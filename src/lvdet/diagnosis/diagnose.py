@@ -15,13 +15,14 @@ from lvdet.errors import InputError
 from lvdet.evaluation.class_subsets import select
 from lvdet.evaluation.evaluation_result import Evaluation
 from lvdet.evaluation.input_warnings import named_cut_warnings, reading_warnings
-from lvdet.evaluation.pair import Annotations, Pair, ResultSource, load_pair
+from lvdet.evaluation.load_pair import Annotations, ResultSource, load_pair
+from lvdet.evaluation.pair import Pair
 from lvdet.evaluation.protocols import FIXED_PER_CLASS, Plan, evaluate_pair
 from lvdet.evaluation.truncation import Cuts
 from lvdet.files.progress import Progress
 from lvdet.limits.budgets import PerClass, describe
 from lvdet.limits.needs import Need
-from lvdet.matching.match import match, to_be_found
+from lvdet.matching.match import to_be_found
 from lvdet.matching.match_options import MatchOptions
 from lvdet.tables.categories import resolve_groups
 from lvdet.tables.ground_truth import GroundTruth
@@ -58,7 +59,8 @@ def diagnose(
         chosen = select(gt, classes, resolve_groups(gt.categories, groups))
         return [Need(PerClass(dets_per_class), chosen)]
 
-    pair = load_pair(gt, detections, needs, MatchOptions(iou), progress=progress)
+    options = MatchOptions(iou, [foreground], partners_at=foreground)
+    pair = load_pair(gt, detections, needs, options, progress=progress)
     return diagnose_pair(
         pair,
         dets_per_class=dets_per_class,
@@ -83,7 +85,8 @@ def evaluate_and_diagnose(
     def needs(gt: GroundTruth) -> list[Need]:
         return [*plan.needs(gt), Need(PerClass(fixed), plan.selected(gt))]
 
-    pair = load_pair(gt, detections, needs, MatchOptions(iou), progress=progress)
+    options = MatchOptions(iou, partners_at=FOREGROUND)
+    pair = load_pair(gt, detections, needs, options, progress=progress)
     diagnosis = diagnose_pair(pair, dets_per_class=fixed, classes=plan.classes, groups=plan.groups)
     return evaluate_pair(pair, plan), diagnosis
 
@@ -109,18 +112,13 @@ def diagnose_pair(
         raise InputError(f"group name {ALL!r} is reserved for all classes: choose another")
     selected = select(gt, classes, named)
     budgets = (PerClass(dets_per_class),)
-    matches = match(
-        gt,
-        results.detections,
-        MatchOptions(pair.iou, [foreground]),
-        partners=True,
-    )
-    keep = pair.kept(budgets, selected)
-    kept = results.placed(matches).kept(keep)
+    matches, threshold = pair.matched_at(foreground, partners=True)
+    kept = matches.kept(pair.kept(budgets, selected))
     objects = to_be_found(gt)
     rows = explain(
         pair,
         matches,
+        threshold,
         np.ones(len(matches), dtype=bool) if kept is None else kept,
         objects,
         foreground=foreground,

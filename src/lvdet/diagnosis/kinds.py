@@ -53,6 +53,7 @@ class Rows:
 def explain(
     pair: Pair,
     matches: Matches,
+    threshold: int,
     counted: NDArray[np.bool_],
     objects: NDArray[np.bool_],
     *,
@@ -61,7 +62,7 @@ def explain(
 ) -> Rows:
     """What each matched detection is.
 
-    matches: of `pair.results.detections` at the one threshold `foreground`, with partners
+    matches: with partners at the threshold `foreground`, whose place is `threshold`
     counted: [K] those that the budget keeps; objects: [M] those that count
 
     Wrong ones are tested in this order, IoU being the highest with an object of the image:
@@ -71,15 +72,16 @@ def explain(
     overlaps the annotation that comes first in the file is the target.
     """
     assert matches.partner is not None
-    matched, ignore = matches.flags(0)
+    matched, ignore = matches.flags(threshold)
     kind = np.full(len(matches), NOT_COUNTED, dtype=np.uint8)
     target = np.full(len(matches), -1, dtype=np.int32)
     overlap = np.full(len(matches), np.nan)
     right = counted & matched & ~ignore
     kind[right] = RIGHT
-    target[right] = matches.partner[right, 0]
+    target[right] = matches.partner[right]
     wrong = np.flatnonzero(counted & ~matched & ~ignore)
-    truth, iou = _nearest(pair, matches.detection[wrong], objects)
+    detection = pair.results.table_rows(matches.detection)
+    truth, iou = _nearest(pair, detection[wrong], objects)
     same, other = iou[:, 0], iou[:, 1]
     found = np.select(
         [
@@ -95,7 +97,7 @@ def explain(
     column = np.where(own | ((found != CLASSIFICATION) & (same >= other)), 0, 1)
     at = np.arange(len(wrong))
     kind[wrong], target[wrong], overlap[wrong] = found, truth[at, column], iou[at, column]
-    return Rows(matches.detection, matches.category, kind, target, overlap)
+    return Rows(detection, matches.category, kind, target, overlap)
 
 
 def _nearest(

@@ -39,15 +39,10 @@ def class_curves(matches: Matches, keep: NDArray[np.bool_] | None = None) -> Cur
 
 
 def class_precision(matches: Matches, keep: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
-    """[C, T, 101] precision at each recall over all areas, for plots; NaN where undefined."""
+    """[C, T, 101] precision at each recall over all areas, for plots; NaN where undefined. `keep`
+    ([K]) is over the rows of the matches."""
     truth = np.ascontiguousarray(matches.truth[:, :1])
-    _, points = accumulate(
-        matches,
-        truth,
-        matches.category_offsets,
-        keep=matches.kept(keep),
-        points=True,
-    )
+    _, points = accumulate(matches, truth, matches.category_offsets, keep=keep, points=True)
     return np.ascontiguousarray(points[:, 0])
 
 

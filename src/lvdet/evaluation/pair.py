@@ -1,84 +1,182 @@
-"""The pair that is evaluated: from tables or from files."""
+"""The engine: annotations and results, matched once and asked anything."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, TypeAlias
+from dataclasses import replace
+from functools import cached_property
+from hashlib import blake2b
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lvdet.errors import InputError
-from lvdet.evaluation.class_subsets import counted_classes, require_known_class
-from lvdet.files.annotation_files import read_ground_truth
-from lvdet.files.detection_files import (
-    may_have_masks,
-    named_files,
-    read_detections,
-    read_results,
-)
-from lvdet.files.progress import Progress
+from lvdet.evaluation.average_precision import Curves, accumulate
+from lvdet.evaluation.class_subsets import counted_classes
+from lvdet.evaluation.pooled import Pools, ranked_together
+from lvdet.evaluation.summary import SHORT, Groups, Metric, summarize
 from lvdet.limits.budgets import Budget, apply
-from lvdet.limits.needs import Need, caps_of
-from lvdet.matching.match import match
-from lvdet.matching.match_options import DEFAULT, MatchOptions
-from lvdet.tables.detections import Detections
+from lvdet.limits.ranks import Ranks
+from lvdet.matching.match import match, to_be_found
+from lvdet.matching.match_options import MatchOptions
 from lvdet.tables.ground_truth import GroundTruth
 from lvdet.tables.matches import Matches
+from lvdet.tables.problems import image_rows
 from lvdet.tables.results import Results
 
-FilePath: TypeAlias = str | os.PathLike[str]
-#: What annotations may be given as, and detections.
-Annotations: TypeAlias = GroundTruth | FilePath
-DetectionSource: TypeAlias = Detections | FilePath | list[FilePath]
-#: The same, or what was read already, for several questions about one file.
-ResultSource: TypeAlias = DetectionSource | Results
+_Answer = TypeVar("_Answer")
+_Rows = NDArray[np.int64]
+_Mask = NDArray[np.bool_]
 
 
-@dataclass(frozen=True, eq=False)
 class Pair:
-    """Annotations and results, and how they are compared; `options` have an iou."""
+    """Annotations and results, how they are compared (`options` have an iou), and their match.
 
-    gt: GroundTruth
-    results: Results
-    options: MatchOptions
+    They are matched where that is first needed, and never again: budgets, subsets of classes and
+    parts of the images are masks over that match, and scores that keep the order inside each image
+    and class are another order of its rows. Rows are ranked once for each kind of budget, and all
+    classes together once for AP-Pool; equal questions have one answer.
+    """
+
+    def __init__(
+        self,
+        gt: GroundTruth,
+        results: Results,
+        options: MatchOptions,
+        *,
+        matches: Matches | None = None,
+    ) -> None:
+        assert options.iou is not None
+        self.gt, self.results, self.options = gt, results, options
+        self.iou: str = options.iou
+        self._matches = matches
+        self._groups = gt.categories.groups()
+        self._pools: dict[tuple[bytes, ...], Pools] = {}
+        self._answers: dict[tuple[object, ...], Any] = {}
+        self._last: tuple[object, _Mask | None] | None = None
 
     @property
-    def iou(self) -> str:
-        """The overlap they are compared by."""
-        assert self.options.iou is not None
-        return self.options.iou
-
-    @property
-    def every_class(self) -> NDArray[np.int64]:
+    def every_class(self) -> _Rows:
         """Rows of all classes."""
         return np.arange(len(self.gt.categories))
 
-    def matched(self, thresholds: Sequence[float] | None = None) -> Matches:
-        """The one match, whose rows are rows of the ranking; at other IoU thresholds than those
-        of the options, where they are given."""
-        options = self.options
-        if thresholds is not None:
-            options = replace(options, thresholds=thresholds)
-        return self.results.placed(match(self.gt, self.results.detections, options))
+    @property
+    def matches(self) -> Matches:
+        """The one match, whose rows are rows of the ranking."""
+        if self._matches is None:
+            self._matches = self._match(self.options)
+        return self._matches
 
-    def counted_classes(self, classes: NDArray[np.int64]) -> NDArray[np.bool_] | None:
+    @cached_property
+    def overall(self) -> Matches:
+        """The one match without ranges of area: a quarter of the memory to walk over."""
+        return self.matches.of_all_areas()
+
+    def matched_at(self, threshold: float, *, partners: bool = False) -> tuple[Matches, int]:
+        """A match that has this IoU threshold, and the threshold's place in it: the one match; or
+        another, where that lacks the threshold, or partners at it that are asked for."""
+        near = np.isclose(self.options.levels, threshold, rtol=0, atol=1e-9)
+        if near.any() and not (partners and self.options.partners_at != threshold):
+            return self.matches, int(np.flatnonzero(near)[0])
+        at = threshold if partners else None
+        return self._match(replace(self.options, thresholds=[threshold], partners_at=at)), 0
+
+    def where(self, keep: _Mask) -> Pair:
+        """The rows of a mask over the ranking ([N]) that keeps the best of each image and class, as
+        budgets do."""
+        matches = self._matches
+        if matches is not None:
+            place = np.cumsum(keep, dtype=np.int32) - np.int32(1)
+            matches = matches.where(keep[matches.detection])
+            matches = replace(matches, detection=place[matches.detection])
+        return Pair(self.gt, self.results.where(keep), self.options, matches=matches)
+
+    def with_scores(self, score: NDArray[np.float64]) -> Pair:
+        """The same detections with other scores ([N]). They are matched again only where these
+        change the order inside an image and class."""
+        matches = self.matches.with_scores(score, self.results.ranking.image)
+        return Pair(self.gt, self.results.with_scores(score), self.options, matches=matches)
+
+    def counted_classes(self, classes: _Rows) -> _Mask | None:
         """[category ids of the ranking] those whose detections budgets count where only these
         classes (rows) are evaluated; None for all."""
         return counted_classes(self.gt, self.results.ranking, classes, self.options.exact_lvis)
 
-    def kept(
-        self, budgets: Sequence[Budget], classes: NDArray[np.int64] | None = None
-    ) -> NDArray[np.bool_] | None:
+    def kept(self, budgets: Sequence[Budget], classes: _Rows | None = None) -> _Mask | None:
         """[N] which rows of the ranking budgets leave of classes (all that the annotations have,
         where None are given); None for all."""
         ranking = self.results.ranking
         members = self.counted_classes(self.every_class if classes is None else classes)
         among = None if members is None else members[ranking.category]
         return apply(budgets, ranking, among=among)
+
+    def kept_rows(self, budgets: Sequence[Budget], classes: _Rows) -> _Mask | None:
+        """[K] the same over the rows of the match."""
+        question = (tuple(budgets), classes.tobytes())
+        if self._last is None or self._last[0] != question:
+            # The same is asked for twice in a row, for AP and AP-Pool, and seldom later.
+            counted = self.counted_classes(classes)
+            self._last = question, self._ranks.kept(budgets, classes=counted)
+        return self._last[1]
+
+    def curves(self, budgets: Sequence[Budget], classes: _Rows) -> Curves:
+        """[C, A, T] the curves of classes (rows) in every range of area; NaN for the others."""
+        keep = self.kept_rows(budgets, classes)
+
+        def curves() -> Curves:
+            return self._curves(self.matches, self.matches.truth, keep, classes)
+
+        return self._answer(curves, "curves", keep, classes)
+
+    def average(
+        self, budgets: Sequence[Budget], classes: _Rows, *, images: _Mask | None = None
+    ) -> dict[str, float]:
+        """AP, APr, APc and APf, the means over classes (rows), NaN where undefined; of some of the
+        images where a mask ([I]) is given."""
+        keep, truth = self._part(self.kept_rows(budgets, classes), images)
+
+        def values() -> dict[str, float]:
+            curves = self._curves(self.overall, truth, keep, classes)
+            return summarize(SHORT, curves, self.overall, self._groups)
+
+        return dict(self._answer(values, "average", keep, classes, truth))
+
+    def pooled(
+        self,
+        budgets: Sequence[Budget],
+        classes: _Rows,
+        *,
+        images: _Mask | None = None,
+        metrics: Sequence[Metric] = SHORT,
+        groups: Groups | None = None,
+    ) -> dict[str, float]:
+        """The same of AP-Pool; or other metrics, of other groups of classes."""
+        groups = self._groups if groups is None else groups
+        keep, truth = self._part(self.kept_rows(budgets, classes), images)
+
+        def values() -> dict[str, float]:
+            curves = self.pools(classes, groups).curves(keep, truth)
+            places = {name: np.array([place + 1]) for place, name in enumerate(groups)}
+            return summarize(metrics, curves, self.overall, places, whole=np.array([0]))
+
+        return dict(self._answer(values, ("pooled", *metrics), keep, classes, truth))
+
+    def pools(self, classes: _Rows, groups: Groups) -> Pools:
+        """Classes (rows) in one ranking, and then each group of them."""
+        members = [classes, *(np.intersect1d(rows, classes) for rows in groups.values())]
+        key = tuple(rows.tobytes() for rows in members)
+        if key not in self._pools:
+            self._pools[key] = Pools(self.overall, self.together, members)
+        return self._pools[key]
+
+    @cached_property
+    def together(self) -> NDArray[np.int32]:
+        """[K] the rows of the match in one ranking over all classes."""
+        return ranked_together(self.matches, self.results.ranking.score)
+
+    def instances(self, classes: _Rows) -> int:
+        """How many objects of the classes there are to be found."""
+        return int(self.matches.truth[classes, 0].sum())
 
     def facts(self, classes: int | None = None) -> dict[str, Any]:
         """What was evaluated, for the output; `classes` is how many, where not all of them."""
@@ -94,6 +192,47 @@ class Pair:
             "exact_lvis": self.options.exact_lvis,
         }
 
+    @cached_property
+    def _ranks(self) -> Ranks:
+        return Ranks(self.results.ranking, self.matches.detection)
+
+    def _match(self, options: MatchOptions) -> Matches:
+        return self.results.placed(match(self.gt, self.results.detections, options))
+
+    def _part(
+        self, keep: _Mask | None, images: _Mask | None
+    ) -> tuple[_Mask | None, NDArray[np.int64]]:
+        """The rows kept that are of some images, and [C, 1] the objects to be found there."""
+        if images is None:
+            return keep, self.overall.truth
+        ranking, gt = self.results.ranking, self.gt
+        here = images[image_rows(gt, ranking)][ranking.image[self.matches.detection]]
+        objects = gt.category[to_be_found(gt) & images[gt.image]]
+        truth = np.bincount(objects, minlength=len(gt.categories)).reshape(-1, 1)
+        return here if keep is None else here & keep, truth
+
+    def _curves(
+        self, matches: Matches, truth: NDArray[np.int64], keep: _Mask | None, classes: _Rows
+    ) -> Curves:
+        wanted = np.zeros_like(truth)
+        wanted[classes] = truth[classes]  # others have nothing to find: undefined
+        return accumulate(matches, wanted, matches.category_offsets, keep=keep)[0]
+
+    def _answer(
+        self,
+        make: Callable[[], _Answer],
+        kind: object,
+        keep: _Mask | None,
+        *arrays: NDArray[np.int64],
+    ) -> _Answer:
+        """What was worked out before for equal rows, whatever the budgets: many keep all."""
+        rows = b"" if keep is None else blake2b(np.packbits(keep).tobytes()).digest()
+        key = (kind, rows, *(array.tobytes() for array in arrays))
+        if key not in self._answers:
+            self._answers[key] = make()
+        answer: _Answer = self._answers[key]
+        return answer
+
 
 def headline(facts: Mapping[str, Any]) -> str:
     """What was evaluated, in a line."""
@@ -101,56 +240,3 @@ def headline(facts: Mapping[str, Any]) -> str:
         f"{facts['iou']}: {facts['detection_count']:,} detections on {facts['images']:,} images, "
         f"{facts['classes']:,} classes"
     )
-
-
-def load_pair(
-    gt: Annotations,
-    detections: ResultSource,
-    needs: Callable[[GroundTruth], Sequence[Need]] | None,
-    options: MatchOptions = DEFAULT,
-    *,
-    progress: Progress | None = None,
-) -> Pair:
-    """The tables of an evaluation, read where paths are given.
-
-    Annotations come first. Of results files only what the needs can use is kept in memory; where
-    needs are None, it is the whole table, masks included even where boxes are compared. `Results`
-    are taken as they are: they were read for needs no smaller than these. Results without a class
-    that the annotations have are refused, but for exact_lvis.
-    """
-    if not isinstance(gt, GroundTruth | str | os.PathLike):
-        raise InputError(f"annotations are of type {type(gt).__name__}, expected a table or a path")
-    iou = options.iou
-    files = named_files(detections)
-    results: Results | None = None
-    if isinstance(detections, Results):
-        results = detections
-    elif files is None:
-        results = Results.of(read_detections(detections))
-    masks = iou != "bbox"
-    if iou is None and (isinstance(gt, GroundTruth) or Path(gt).is_file()):
-        # Masks of annotations take time to read; but what is no file can be read only once.
-        masks = _has_masks(results) if files is None else may_have_masks(files)
-
-    truth = gt
-    if not isinstance(truth, GroundTruth):
-        truth = read_ground_truth(truth, masks=masks, progress=progress)
-    if files is not None and needs is None:
-        results = Results.of(read_detections(files, progress=progress))
-    elif files is not None and needs is not None:
-        caps = caps_of(needs(truth), truth, unknown=options.exact_lvis)
-        results = read_results(files, truth, caps, masks=iou != "bbox", progress=progress)
-    assert results is not None  # given, or read
-    if not options.exact_lvis:
-        require_known_class(truth, results)
-    has_masks = _has_masks(results)
-    if iou is None and has_masks and not masks and not isinstance(gt, GroundTruth):
-        truth = read_ground_truth(
-            gt, progress=progress
-        )  # the first rows had no masks, but others have
-    with_masks = has_masks and truth.masks is not None
-    return Pair(truth, results, options.resolved(masks=with_masks))
-
-
-def _has_masks(results: Results | None) -> bool:
-    return results is not None and results.detections.masks is not None

@@ -16,21 +16,17 @@ class Pools:
     """Pools of classes, each with its detections in one ranking: by falling score over all its
     classes, equal scores by image, then class, then rank in that class and image.
 
-    `score` ([N]) belongs to the detections; pools are rows of classes. `order` is that of
-    `ranked_together`, where it is there already.
+    order: [K] the rows of the matches as `ranked_together` has them
+    pools: rows of classes
     """
 
     def __init__(
         self,
         matches: Matches,
-        score: NDArray[np.float64],
+        order: NDArray[np.int32],
         pools: Sequence[NDArray[np.int64]],
-        *,
-        order: NDArray[np.int32] | None = None,
     ) -> None:
-        self._matches = matches
-        if order is None:
-            order = ranked_together(matches, score)
+        self._matches, self._pools = matches, pools
         category = matches.category[order]
         rankings = []
         for pool in pools:
@@ -39,23 +35,25 @@ class Pools:
             rankings.append(order if member.all() else order[member[category]])
         self._order = np.concatenate(rankings)
         self._offsets = np.cumsum([0, *map(len, rankings)]).astype(np.int64)
-        self._truth = np.array([[matches.truth[pool, 0].sum()] for pool in pools], dtype=np.int64)
 
-    def curves(self, keep: NDArray[np.bool_] | None = None) -> Curves:
+    def curves(
+        self, keep: NDArray[np.bool_] | None = None, truth: NDArray[np.int64] | None = None
+    ) -> Curves:
         """A curve for each pool over all areas, [pools, 1, T]; `keep` ([K]) is over the rows of
-        the matches."""
-        return self._accumulate(keep, points=False)[0]
+        the matches, `truth` ([C, …]) the objects to be found where not all of them."""
+        return self._accumulate(keep, truth, points=False)[0]
 
     def points(self, keep: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
         """[pools, T, 101] the precision at each recall, for plots."""
-        return self._accumulate(keep, points=True)[1][:, 0]
+        return self._accumulate(keep, None, points=True)[1][:, 0]
 
     def _accumulate(
-        self, keep: NDArray[np.bool_] | None, *, points: bool
+        self, keep: NDArray[np.bool_] | None, truth: NDArray[np.int64] | None, *, points: bool
     ) -> tuple[Curves, NDArray[np.float64]]:
+        of_class = (self._matches.truth if truth is None else truth)[:, 0]
         return accumulate(
             self._matches,
-            self._truth,
+            np.array([[of_class[pool].sum()] for pool in self._pools], dtype=np.int64),
             self._offsets,
             order=self._order,
             keep=keep,

@@ -10,9 +10,7 @@ from numpy.typing import NDArray
 
 from lvdet.evaluation.average_precision import RECALLS, class_precision
 from lvdet.evaluation.pair import Pair
-from lvdet.evaluation.pooled import Pools
 from lvdet.limits.budgets import Budget, describe
-from lvdet.tables.matches import Matches
 
 Floats = NDArray[np.float64]
 
@@ -36,19 +34,16 @@ class PrecisionRecall:
     budget: str
 
 
-def precision_recall(pair: Pair, matches: Matches, budgets: Sequence[Budget]) -> PrecisionRecall:
-    """The curves of a pair, from its matches."""
-    gt, ranking = pair.gt, pair.results.ranking
-    every = np.arange(len(gt.categories))
-    keep = pair.kept(budgets)
-    points = class_precision(matches, keep)
-    members = {"all": every} | gt.categories.groups()
-    pools = Pools(matches, ranking.score, list(members.values()))
-    pooled = pools.points(matches.kept(keep)).mean(axis=1)
+def precision_recall(pair: Pair, budgets: Sequence[Budget]) -> PrecisionRecall:
+    """The curves of a pair."""
+    every, groups = pair.every_class, pair.gt.categories.groups()
+    keep = pair.kept_rows(budgets, every)
+    points = class_precision(pair.overall, keep)
+    pooled = pair.pools(every, groups).points(keep).mean(axis=1)
     return PrecisionRecall(
         RECALLS,
         points.mean(axis=1),
         points[:, 0],
-        dict(zip(members, pooled, strict=True)),
+        dict(zip(("all", *groups), pooled, strict=True)),
         describe(budgets),
     )

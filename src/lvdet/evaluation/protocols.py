@@ -9,20 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lvdet.errors import InputError
-from lvdet.evaluation.average_precision import Curves, class_curves
 from lvdet.evaluation.class_subsets import select
 from lvdet.evaluation.evaluation_result import Evaluation, ProtocolResult
 from lvdet.evaluation.input_warnings import input_warnings
-from lvdet.evaluation.pair import Annotations, Pair, ResultSource, load_pair
-from lvdet.evaluation.pooled import Pools
-from lvdet.evaluation.summary import AP, AP_AREAS, AR, Metric, group_metrics, summarize
+from lvdet.evaluation.load_pair import Annotations, ResultSource, load_pair
+from lvdet.evaluation.pair import Pair
+from lvdet.evaluation.summary import AP, AP_AREAS, AR, Groups, group_metrics, summarize
 from lvdet.files.progress import Progress
 from lvdet.limits.budgets import Budget, PerClass, PerImage, PerImageClass, describe
 from lvdet.limits.needs import Need
 from lvdet.matching.match_options import MatchOptions
 from lvdet.tables.categories import resolve_groups
 from lvdet.tables.ground_truth import GroundTruth
-from lvdet.tables.matches import Matches
 
 PROTOCOLS = ("old", "fixed", "pool")
 LVIS_PER_IMAGE = 300
@@ -130,8 +128,8 @@ def evaluate(
     groups: more groups of classes, each with its AP: {"novel": ["cat", 17], …}.
     exact_lvis: repeat the quirks of lvis and pycocotools (see `match`), among them that
         detections of unknown classes use up the image's budget.
-    watch: called with what is being read; what it gives is entered while that lasts, and may be
-        a function to be told of the progress.
+    progress: called with what is being read; what it gives is entered while that lasts, and may
+        be a function to be told of the progress.
     """
     plan = Plan(protocols, dets_per_image, dets_per_class, classes, groups)
     options = MatchOptions(iou, thresholds, exact_lvis)
@@ -146,86 +144,35 @@ def evaluate_pair(pair: Pair, plan: Plan) -> Evaluation:
     selected = plan.selected(truth)
     named = {name: np.intersect1d(rows, selected) for name, rows in every_group.items()}
     warnings = input_warnings(pair, {p.name: p.budgets for p in chosen}, selected)
-    matches = pair.matched()
-    runner = _Runner(pair, matches, selected, named)
-    outcome = {item.name: runner.run(item) for item in chosen}
+    outcome = {item.name: _run(item, pair, selected, named) for item in chosen}
     if "old" in outcome and not truth.federated:
-        outcome["old"].metrics.update(runner.coco_recalls())
+        for limit in COCO_RECALLS:  # each with its own limit per image and class
+            curves = pair.curves([PerImageClass(limit)], selected)
+            recall = summarize(AR[:1], curves, pair.matches, named)["AR"]
+            outcome["old"].metrics[f"AR{limit}"] = recall
     return Evaluation(
         protocols=outcome,
         iou=pair.iou,
-        thresholds=matches.thresholds,
+        thresholds=pair.matches.thresholds,
         categories=truth.categories,
-        truth=matches.truth[:, 0],
+        truth=pair.matches.truth[:, 0],
         selected=selected,
         inputs=pair.facts(len(selected)),
         warnings=warnings,
     )
 
 
-class _Runner:
-    """Protocols over one match; equal budgets are worked out once."""
-
-    def __init__(
-        self,
-        pair: Pair,
-        matches: Matches,
-        selected: NDArray[np.int64],
-        groups: Mapping[str, NDArray[np.int64]],
-    ) -> None:
-        self._pair = pair
-        self._matches = matches
-        self._selected = selected
-        self._groups = groups
-        self._keep: dict[tuple[Budget, ...], NDArray[np.bool_] | None] = {}
-        self._unlimited: Curves | None = None
-
-    def run(self, protocol: Protocol) -> ProtocolResult:
-        keep = self._kept(protocol.budgets)
-        budget = describe(protocol.budgets)
-        if protocol.pooled:
-            return ProtocolResult(protocol.name, budget, self._pooled(keep), None)
-        curves = self._curves(keep)
-        metrics = self._summary((*AP, *AP_AREAS, *group_metrics(list(self._groups)), *AR), curves)
-        return ProtocolResult(protocol.name, budget, metrics, curves)
-
-    def coco_recalls(self) -> dict[str, float]:
-        """AR1, AR10 and AR100, each with its own limit per image and class."""
-        values = {}
-        for limit in COCO_RECALLS:
-            curves = self._curves(self._kept((PerImageClass(limit),)))
-            values[f"AR{limit}"] = self._summary(AR[:1], curves)["AR"]
-        return values
-
-    def _summary(self, metrics: Sequence[Metric], curves: Curves) -> dict[str, float]:
-        return summarize(metrics, curves, matches=self._matches, groups=self._groups)
-
-    def _kept(self, budgets: tuple[Budget, ...]) -> NDArray[np.bool_] | None:
-        if budgets not in self._keep:
-            self._keep[budgets] = self._pair.kept(budgets, self._selected)
-        return self._keep[budgets]
-
-    def _curves(self, keep: NDArray[np.bool_] | None) -> Curves:
-        if keep is None and self._unlimited is not None:
-            return self._unlimited
-        curves = class_curves(self._matches, keep)
-        if len(self._selected) < len(curves.precision):
-            others = np.setdiff1d(np.arange(len(curves.precision)), self._selected)
-            curves.precision[others] = np.nan
-            curves.recall[others] = np.nan
-        if keep is None:
-            self._unlimited = curves
-        return curves
-
-    def _pooled(self, keep: NDArray[np.bool_] | None) -> dict[str, float]:
-        metrics = group_metrics(list(self._groups))
-        pools = [self._groups[m.group] for m in metrics if m.group and m.group in self._groups]
-        ranked = Pools(self._matches, self._pair.results.ranking.score, [self._selected, *pools])
-        curves = ranked.curves(self._matches.kept(keep))
-        values = self._summary(AP, Curves(curves.precision[:1], curves.recall[:1]))
-        present = iter(curves.precision[1:, 0].mean(axis=1))
-        for metric in metrics:
-            values[metric.name] = (
-                float(next(present)) if metric.group in self._groups else float("nan")
-            )
-        return values
+def _run(
+    protocol: Protocol, pair: Pair, classes: NDArray[np.int64], groups: Groups
+) -> ProtocolResult:
+    """What a protocol says of classes (rows) and groups of them."""
+    budget = describe(protocol.budgets)
+    of_groups = group_metrics(list(groups))
+    if protocol.pooled:
+        metrics = (*AP, *of_groups)
+        values = pair.pooled(protocol.budgets, classes, metrics=metrics, groups=groups)
+        return ProtocolResult(protocol.name, budget, values, None)
+    curves = pair.curves(protocol.budgets, classes)
+    metrics = (*AP, *AP_AREAS, *of_groups, *AR)
+    values = summarize(metrics, curves, pair.matches, groups)
+    return ProtocolResult(protocol.name, budget, values, curves)

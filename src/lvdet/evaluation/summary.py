@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,9 @@ from numpy.typing import NDArray
 from lvdet.evaluation.average_precision import Curves
 from lvdet.tables.categories import FREQUENCIES
 from lvdet.tables.matches import Matches
+
+#: Groups of classes by name, as rows.
+Groups: TypeAlias = Mapping[str, NDArray[np.int64]]
 
 
 @dataclass(frozen=True)
@@ -47,16 +51,22 @@ def group_metrics(groups: Sequence[str]) -> tuple[Metric, ...]:
     )
 
 
+#: What every study shows: AP, APr, APc and APf, and their names.
+SHORT = (AP[0], *group_metrics(()))
+NAMES = tuple(metric.name for metric in SHORT)
+
+
 def summarize(
     metrics: Sequence[Metric],
     curves: Curves,
-    *,
     matches: Matches,
-    groups: Mapping[str, NDArray[np.int64]],
+    groups: Groups,
+    *,
+    whole: NDArray[np.int64] | None = None,
 ) -> dict[str, float]:
-    """The value of each metric over classes, from curves of these matches; NaN where no class
-    defines it."""
-    return {metric.name: _value(metric, curves, matches, groups) for metric in metrics}
+    """The value of each metric, a mean over curves of these matches; NaN where none defines it.
+    `groups`, and `whole` for a metric without a group, say which curves (rows); None for all."""
+    return {metric.name: _value(metric, curves, matches, groups, whole) for metric in metrics}
 
 
 def defined(values: Mapping[str, float]) -> dict[str, float | None]:
@@ -68,14 +78,16 @@ def _value(
     metric: Metric,
     curves: Curves,
     matches: Matches,
-    groups: Mapping[str, NDArray[np.int64]],
+    groups: Groups,
+    whole: NDArray[np.int64] | None,
 ) -> float:
     if metric.group is not None and metric.group not in groups:
         return float("nan")
+    rows = whole if metric.group is None else groups[metric.group]
     area = matches.areas.index(metric.area)
     values = (curves.recall if metric.recall else curves.precision)[:, area]
-    if metric.group is not None:
-        values = values[groups[metric.group]]
+    if rows is not None:
+        values = values[rows]
     if metric.iou is not None:
         values = values[:, np.isclose(matches.thresholds, metric.iou, rtol=0, atol=1e-9)]
     known = values[~np.isnan(values)]

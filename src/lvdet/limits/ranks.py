@@ -1,8 +1,8 @@
 """Ranks: budgets of any size from one ordering.
 
-`budgets.apply` looks for the best of each group anew for every limit. Where many limits are
-asked for, it is cheaper to rank all rows once: a single budget is then a comparison of ranks, and
-one that follows others needs a pass over the rows they left, whatever its own limit.
+`budgets.apply` looks for the best of each group anew for every limit: the cheapest way to a single
+one. Where more are asked for, all rows are ranked once: a single budget is then a comparison of
+ranks, and one that follows others needs a pass over the rows they left, whatever its own limit.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lvdet import _native
-from lvdet.limits.budgets import Budget
+from lvdet.limits.budgets import Budget, apply
 from lvdet.tables.results import Ranking
 from lvdet.threads import thread_count
 
@@ -41,6 +41,7 @@ class Ranks:
     def __init__(self, ranking: Ranking, rows: NDArray[np.int32]) -> None:
         self._ranking = ranking
         self._rows = rows
+        self._asked: set[type[Budget]] = set()
         self._orders: dict[type[Budget], _Order] = {}
         self._known: dict[_Key, NDArray[np.int32]] = {}
 
@@ -52,6 +53,12 @@ class Ranks:
         classes: [category ids] those whose detections are there at all, before any budget; None
         for all of them.
         """
+        if len(budgets) == 1 and type(budgets[0]) not in self._asked:
+            self._asked.add(type(budgets[0]))
+            category = self._ranking.category
+            among = None if classes is None else classes[category]
+            keep = apply(budgets, self._ranking, among=among)
+            return None if keep is None else keep[self._rows]
         if budgets:
             *before, last = budgets
             kept = self._before(tuple(before), classes, last) < min(last.limit, NOT_KEPT)
@@ -60,13 +67,6 @@ class Ranks:
         else:
             kept = classes[self._ranking.category[self._rows]]
         return None if kept.all() else kept
-
-    def mask(
-        self, budgets: Sequence[Budget], *, classes: NDArray[np.bool_] | None = None
-    ) -> NDArray[np.bool_] | None:
-        """[N] which rows of the ranking the budgets leave, None where all: as `budgets.apply`."""
-        keep = self._left(tuple(budgets), classes)
-        return None if keep is None or keep.all() else keep.view(np.bool_)
 
     def _before(
         self, budgets: tuple[Budget, ...], classes: NDArray[np.bool_] | None, last: Budget

@@ -32,8 +32,6 @@ def match(
     gt: GroundTruth,
     detections: Detections,
     options: MatchOptions = DEFAULT,
-    *,
-    partners: bool = False,
 ) -> Matches:
     """Matches every detection that counts with the ground truth of its image and class.
 
@@ -46,12 +44,13 @@ def match(
     unmatched; LVIS annotations of area 0 are left out; where results carry boxes, a detection's
     area is its box's even when masks are compared, and its mask's where they do not.
 
-    partners asks for the annotation each detection is matched with; among those that are left
+    partners_at asks for the annotation each detection is matched with; among those that are left
     where exact_lvis leaves some out.
     """
     require_tables(gt, detections)
     options = options.resolved(masks=detections.masks is not None and gt.masks is not None)
     iou, exact_lvis, levels = options.iou, options.exact_lvis, options.levels
+    at = options.partners_at
     assert iou is not None
     _check(gt, detections, iou)
     if exact_lvis and gt.federated:
@@ -67,7 +66,7 @@ def match(
             area_high=[high for _, high in AREAS.values()],
             drop_empty=gt.federated,
             area_from_box=area_from_box,
-            partners=partners,
+            partners_at=-1 if at is None else levels.tolist().index(at),
         ),
         thread_count(),
     )

@@ -23,11 +23,13 @@ class MatchOptions:
     iou: "bbox", "segm" or "boundary"; None for segm where there are masks, else bbox
     thresholds: IoU thresholds in (0, 1]; None for 0.50:0.05:0.95
     exact_lvis: repeat the quirks of the reference tools
+    partners_at: the threshold at which to tell what each detection is matched with, if any
     """
 
     iou: str | None = None
     thresholds: Sequence[float] | None = None
     exact_lvis: bool = False
+    partners_at: float | None = None
 
     def __post_init__(self) -> None:
         if self.iou is not None and self.iou not in IOU_KINDS:

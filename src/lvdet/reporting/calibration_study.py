@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lvdet.calibration.calibration_table import Calibrated
 from lvdet.calibration.calibrator import Calibrator
@@ -19,7 +20,7 @@ from lvdet.evaluation.pair import Pair
 from lvdet.evaluation.protocols import FIXED_PER_CLASS
 from lvdet.files.progress import Update
 from lvdet.limits.budgets import PerClass
-from lvdet.tables.matches import Matches
+from lvdet.studies.account import outcomes
 from lvdet.tables.results import Ranking
 
 
@@ -65,7 +66,8 @@ class CalibrationStudy:
 
     before, after: over all detections that count ("all"), and by frequency
     worth_before, worth_after: AP-Pool, AP-Fixed and calibration errors
-    scores: [N] the new scores of all detections of the pair, where they were asked for
+    rescored: where it was asked for, [N] the new scores of all detections of the pair, and what
+        each is then, by place in `OUTCOMES`
     title: how they were made
     iou_threshold: from which IoU a detection is right
     """
@@ -74,14 +76,13 @@ class CalibrationStudy:
     after: dict[str, ReliabilityCurve]
     worth_before: Calibrated
     worth_after: Calibrated
-    scores: Floats | None
+    rescored: tuple[Floats, NDArray[np.int8]] | None
     title: str
     iou_threshold: float
 
 
 def study_calibration(
     pair: Pair,
-    matches: Matches,
     source: CalibrationSource,
     *,
     all_scores: bool = False,
@@ -95,12 +96,12 @@ def study_calibration(
     except InputError as error:
         raise UncalibratedError(str(error)) from None
     judged = np.zeros(len(ranking), dtype=bool)
-    judged[matches.detection] = True  # what counts nowhere changes no number
+    judged[pair.matches.detection] = True  # what counts nowhere changes no number
     keep = pair.kept([PerClass(FIXED_PER_CLASS)])
     if keep is not None:
         judged &= keep
     right_at = source.iou_threshold
-    judge = Judge(replace(pair, results=pair.results.where(judged)), right_at)
+    judge = Judge(pair.where(judged), right_at)
     if not judge.samples.right.any():
         raise UncalibratedError(
             f"{ranking.source}: none of its {len(judge.samples):,} counted detections is correct "
@@ -115,14 +116,19 @@ def study_calibration(
         scores = _scores(trial, source, ranking, update)
         new = scores[judged]
     else:
-        scores = None
         new = _scores(trial, source, judge.pair.results.ranking, update)
+    after = judge.pair.with_scores(new)
+    rescored = None
+    if all_scores:
+        outcome = np.zeros(len(ranking), dtype=np.int8)
+        outcome[judged] = outcomes(after.matches, len(new))
+        rescored = scores, outcome
     return CalibrationStudy(
         _curves(judge.samples),
         _curves(judge.rescored(new)),
         trial.uncalibrated,
-        trial.worth(new),
-        scores,
+        trial.worth(after),
+        rescored,
         source.title(),
         right_at,
     )

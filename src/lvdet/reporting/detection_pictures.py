@@ -21,7 +21,6 @@ from lvdet.files.progress import Update
 from lvdet.limits.budgets import Budget, PerClass, PerImage, apply
 from lvdet.studies.account import OUTCOMES, Account, Exchanged, outcomes
 from lvdet.tables.ground_truth import GroundTruth
-from lvdet.tables.matches import Matches
 from lvdet.tables.problems import category_rows, image_rows
 
 #: Detections drawn on an image, and exchanged ones listed beside it at most.
@@ -102,21 +101,20 @@ class Picture:
 
 def take_pictures(
     pair: Pair,
-    matches: Matches,
-    scores: Floats | None,
+    rescored: tuple[Floats, NDArray[np.int8]] | None,
     folder: PictureFolder,
     *,
     class_cap: int,
     update: Update | None = None,
 ) -> list[Picture]:
-    """Pictures of a pair whose results are whole rows; `scores` ([N]) are the calibrated ones,
-    `class_cap` the class cap to re-rank with."""
+    """Pictures of a pair whose results are whole rows; `rescored` ([N]) are the calibrated scores
+    and what each detection is with them, `class_cap` is the class cap to re-rank with."""
     gt, ranking = pair.gt, pair.results.ranking
-    sides = [_Side(pair, matches)]
-    if scores is not None:
-        after = replace(pair, results=pair.results.with_scores(scores))
-        sides.append(_Side(after, after.matched(thresholds=matches.thresholds[:1].tolist())))
-    account = _reranked(pair, matches, class_cap)
+    sides = [_Side(pair, ranking.score, outcomes(pair.matches, len(ranking)))]
+    if rescored is not None:
+        sides.append(_Side(pair, *rescored))
+    limit = PerImage(LVIS_PER_IMAGE)
+    account = Account(pair, [limit], [PerClass(class_cap), limit])
     image = image_rows(gt, ranking)[ranking.image]
     found = []
     chosen = _chosen(pair, sides, image, folder)
@@ -135,7 +133,7 @@ def take_pictures(
                 height,
                 thumbnail,
                 best[0],
-                best[-1] if scores is not None else [],
+                best[-1] if len(best) > 1 else [],
                 _boxes(exchanged.dropped),
                 _boxes(exchanged.added),
                 len(exchanged.dropped),
@@ -151,10 +149,10 @@ def take_pictures(
 class _Side:
     """The detections of a pair under one set of scores."""
 
-    def __init__(self, pair: Pair, matches: Matches) -> None:
-        self.ranking = pair.results.ranking
+    def __init__(self, pair: Pair, score: Floats, outcome: NDArray[np.int8]) -> None:
+        self.ranking = replace(pair.results.ranking, score=score)
         self._box = pair.results.detections.box
-        self.outcome = outcomes(matches, len(self.ranking))
+        self.outcome = outcome
         self._class = category_rows(pair.gt, self.ranking)
         self._names = pair.gt.categories.names
 
@@ -220,20 +218,6 @@ def _required(gt: GroundTruth, row: int, folder: PictureFolder) -> Path:
         name = gt.images.file_names[row]
         raise InputError(f"{folder.path}: image {gt.images.ids[row]} ({name!r}) not found")
     return path
-
-
-def _reranked(pair: Pair, matches: Matches, cap: int) -> Account:
-    """What a class cap before the limit per image exchanges."""
-    gt, results = pair.gt, pair.results
-
-    def kept(*budgets: Budget) -> NDArray[np.bool_]:
-        mask = pair.kept(budgets)
-        return np.ones(len(results.ranking), dtype=bool) if mask is None else mask
-
-    first = kept(PerImage(LVIS_PER_IMAGE))
-    second = kept(PerClass(cap), PerImage(LVIS_PER_IMAGE))
-    outcome = outcomes(matches, len(results.ranking))
-    return Account(gt, results.detections, first & ~second, second & ~first, outcome)
 
 
 def _boxes(items: Sequence[Exchanged]) -> list[Box]:

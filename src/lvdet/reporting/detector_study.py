@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from lvdet.diagnosis.diagnose import diagnose_pair
 from lvdet.diagnosis.diagnosis_result import Diagnosis
 from lvdet.evaluation.evaluation_result import Evaluation
 from lvdet.evaluation.pair import Pair
 from lvdet.evaluation.precision_recall import PrecisionRecall, precision_recall
-from lvdet.evaluation.protocols import FIXED_PER_CLASS, LVIS_PER_IMAGE, evaluate, old_budget
+from lvdet.evaluation.protocols import (
+    FIXED_PER_CLASS,
+    LVIS_PER_IMAGE,
+    Plan,
+    evaluate_pair,
+    old_budget,
+)
 from lvdet.evaluation.score_levels import ScoreLevels, score_levels
-from lvdet.evaluation.scores import Scores
 from lvdet.files.progress import Progress, track
 from lvdet.limits.budgets import PerClass
 from lvdet.reporting.calibration_study import (
@@ -76,18 +79,14 @@ def study(
     """What is known of a pair whose detections were all read; as whole rows, where there is a
     folder of images to draw them on."""
     gt = pair.gt
-    scores = Scores(pair)
-    cap = _class_cap(pair, scores)
+    cap = _class_cap(pair)
     tables = [BY_IMAGE, *([_reranked(cap)] if gt.federated else []), BY_CLASS]
     fixed = PerClass(FIXED_PER_CLASS)
-    evaluation = evaluate(gt, pair.results, iou=pair.iou)
-    matches = pair.matched()
     calibration, reason = None, ""
     try:
         with track(progress, f"calibrating {name}", "steps") as update:
             calibration = study_calibration(
                 pair,
-                matches,
                 source,
                 all_scores=folder is not None,
                 update=update,
@@ -96,15 +95,15 @@ def study(
         reason = str(error)
     pictures = []
     if folder is not None:
-        new = None if calibration is None else calibration.scores
+        after = None if calibration is None else calibration.rescored
         with track(progress, f"drawing {name}", "images") as update:
-            pictures = take_pictures(pair, matches, new, folder, class_cap=cap, update=update)
+            pictures = take_pictures(pair, after, folder, class_cap=cap, update=update)
     return Study(
         name,
-        evaluation,
-        sweep_pair(pair, tables, scores=scores),
+        evaluate_pair(pair, Plan()),
+        sweep_pair(pair, tables),
         cap,
-        precision_recall(pair, matches, [fixed]),
+        precision_recall(pair, [fixed]),
         score_levels(pair, old_budget(gt.federated)),
         calibration,
         reason,
@@ -113,14 +112,13 @@ def study(
     )
 
 
-def _class_cap(pair: Pair, scores: Scores) -> int:
+def _class_cap(pair: Pair) -> int:
     """The class cap to re-rank with: AP-Fixed's, or where no class has more detections, the one
     that raises AP-Old most."""
     largest = largest_class(pair)
     if largest > FIXED_PER_CLASS or not pair.gt.federated:
         return FIXED_PER_CLASS
-    every = np.arange(len(pair.gt.categories))
-    return search_caps(scores, every, LVIS_PER_IMAGE, largest).best
+    return search_caps(pair, LVIS_PER_IMAGE, largest).best
 
 
 def _reranked(cap: int) -> BudgetTable:

@@ -20,8 +20,10 @@ from lvdet.calibration.labelled_scores import (
 from lvdet.comparison.compare import CONFIDENCE, compare_pairs, require_settings
 from lvdet.comparison.comparison_result import Comparison
 from lvdet.comparison.detector_names import given_names, short_names
+from lvdet.diagnosis.diagnose import FOREGROUND
 from lvdet.errors import InputError
-from lvdet.evaluation.pair import Annotations, Pair, ResultSource, load_pair
+from lvdet.evaluation.load_pair import Annotations, ResultSource, load_pair
+from lvdet.evaluation.pair import Pair
 from lvdet.files.progress import Progress
 from lvdet.files.writing import require_ending, write_text
 from lvdet.limits.needs import everything
@@ -161,7 +163,7 @@ def report(
             pairs[0].gt if pairs else gt,
             one,
             None if folder is not None else everything,
-            MatchOptions(pairs[0].iou if pairs else iou),
+            MatchOptions(pairs[0].iou if pairs else iou, partners_at=FOREGROUND),
             progress=progress,
         )
         pairs.append(pair)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lvdet.calibration.calibration_table import Calibrated
-from lvdet.evaluation.scores import NAMES
+from lvdet.evaluation.summary import NAMES
 from lvdet.rendering.table_text import Cell, Layout, percent, signed
 from lvdet.reporting.detector_study import Study
 

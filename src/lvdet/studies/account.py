@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lvdet.errors import InputError
-from lvdet.tables.detections import Detections
-from lvdet.tables.ground_truth import GroundTruth
+from lvdet.evaluation.pair import Pair
+from lvdet.limits.budgets import Budget
 from lvdet.tables.matches import Matches
 from lvdet.tables.problems import category_rows, image_rows
 
@@ -83,25 +83,20 @@ class ImageAccount:
 
 
 class Account:
-    """The images with changes, in order of id; each is put together when it is asked for.
+    """The images of a pair with changes, in order of id, where other budgets are used; each is put
+    together when it is asked for. The results are whole rows.
 
-    dropped, added: [N] rows that only the first ranking keeps, and only the second
-    outcome: [N] as of `outcomes`
+    kept: [N] rows that the new budgets keep
     """
 
-    def __init__(
-        self,
-        gt: GroundTruth,
-        detections: Detections,
-        dropped: NDArray[np.bool_],
-        added: NDArray[np.bool_],
-        outcome: NDArray[np.int8],
-    ) -> None:
+    def __init__(self, pair: Pair, before: Sequence[Budget], after: Sequence[Budget]) -> None:
+        gt, detections = pair.gt, pair.results.detections
         self._gt, self._detections = gt, detections
-        self._dropped, self._outcome = dropped, outcome
+        first, self.kept = (_kept(pair, budgets) for budgets in (before, after))
+        self._dropped, self._outcome = first & ~self.kept, outcomes(pair.matches, len(detections))
         image = image_rows(gt, detections)
         self._class_rows = category_rows(gt, detections)
-        rows = np.flatnonzero(dropped | added)
+        rows = np.flatnonzero(first ^ self.kept)
         where = image[detections.image[rows]]
         order = np.lexsort((rows, -detections.score[rows], where))
         self._rows, where = rows[order], where[order]
@@ -147,3 +142,8 @@ class Account:
             tuple(dt.box[row].tolist()),
             OUTCOMES[self._outcome[row]],
         )
+
+
+def _kept(pair: Pair, budgets: Sequence[Budget]) -> NDArray[np.bool_]:
+    mask = pair.kept(budgets)
+    return np.ones(len(pair.results.ranking), dtype=bool) if mask is None else mask

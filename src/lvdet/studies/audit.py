@@ -6,9 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lvdet.evaluation.input_warnings import reading_warnings
-from lvdet.evaluation.pair import Annotations, ResultSource, load_pair
+from lvdet.evaluation.load_pair import Annotations, ResultSource, load_pair
 from lvdet.evaluation.protocols import FIXED_PER_CLASS, old_budget
-from lvdet.evaluation.scores import Scores
 from lvdet.evaluation.truncation import Cuts
 from lvdet.files.progress import Progress
 from lvdet.limits.budgets import PerClass, PerImage
@@ -43,23 +42,22 @@ def audit(
         gt, detections, needs, MatchOptions(iou, exact_lvis=exact_lvis), progress=progress
     )
     truth, results = pair.gt, pair.results
-    scores = Scores(pair)
-    every = np.arange(len(truth.categories))
+    every = pair.every_class
     old, fixed = old_budget(truth.federated), PerClass(FIXED_PER_CLASS)
     reranked = search = None
     if isinstance(old, PerImage):
-        reranked = scores.average([fixed, old], every)
+        reranked = pair.average([fixed, old], every)
         # Of larger classes no more is kept than that, where files are read.
         most = min(largest_class(pair), FIXED_PER_CLASS)
-        search = search_caps(scores, every, old.limit, most)
+        search = search_caps(pair, old.limit, most)
     cuts = Cuts.of(truth, results)
     return Audit(
         cuts=cuts,
         short=_short(truth.categories, cuts.counts),
         budgets={"old": old, "fixed": fixed, "pool": fixed},
-        old=scores.average([old], every),
-        fixed=scores.average([fixed], every),
-        pool=scores.pooled([fixed], every),
+        old=pair.average([old], every),
+        fixed=pair.average([fixed], every),
+        pool=pair.pooled([fixed], every),
         reranked=reranked,
         search=search,
         inputs=pair.facts(),

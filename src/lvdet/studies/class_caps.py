@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lvdet.evaluation.pair import Pair
-from lvdet.evaluation.scores import Scores
 from lvdet.limits.budgets import PerClass, PerImage
 from lvdet.rendering.table_text import percent
 
@@ -47,19 +45,17 @@ def largest_class(pair: Pair) -> int:
     return int(counts.max(initial=0))
 
 
-def search_caps(
-    scores: Scores, classes: NDArray[np.int64], dets_per_image: int, most: int
-) -> ClassCap:
+def search_caps(pair: Pair, dets_per_image: int, most: int) -> ClassCap:
     """Tries caps from 1 to `most`, each twice the last, and then ever closer around the best of
     them; where several are equal, the largest is the best."""
-    image = PerImage(dets_per_image)
+    image, classes = PerImage(dets_per_image), pair.every_class
     most = max(most, 1)
     tried: dict[int, float] = {}
 
     def attempt(caps: Sequence[int]) -> int:
         for cap in caps:
             if cap not in tried:
-                tried[cap] = scores.average([PerClass(cap), image], classes)["AP"]
+                tried[cap] = pair.average([PerClass(cap), image], classes)["AP"]
         return max(tried, key=lambda cap: (np.nan_to_num(tried[cap]), cap))
 
     best = attempt([*(1 << power for power in range(most.bit_length())), most])
@@ -76,6 +72,6 @@ def search_caps(
     return ClassCap(
         best,
         dict(sorted(tried.items())),
-        scores.average([image], classes),
-        scores.average([PerClass(best), image], classes),
+        pair.average([image], classes),
+        pair.average([PerClass(best), image], classes),
     )

@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lvdet.errors import InputError
 from lvdet.evaluation.input_warnings import coco_limit_warning, named_cut_warnings, reading_warnings
-from lvdet.evaluation.pair import Annotations, DetectionSource, Pair, load_pair
+from lvdet.evaluation.load_pair import Annotations, DetectionSource, load_pair
+from lvdet.evaluation.pair import Pair
 from lvdet.evaluation.protocols import FIXED_PER_CLASS, LVIS_PER_IMAGE, old_budget
-from lvdet.evaluation.scores import Scores
 from lvdet.evaluation.summary import defined
 from lvdet.evaluation.truncation import Cuts
 from lvdet.files.progress import Progress
@@ -27,7 +26,7 @@ from lvdet.limits.needs import everything
 from lvdet.matching.match_options import MatchOptions
 from lvdet.rendering.result import Result
 from lvdet.rendering.table_text import Layout, compared
-from lvdet.studies.account import Account, outcomes
+from lvdet.studies.account import Account
 from lvdet.studies.class_caps import ClassCap, largest_class, search_caps
 from lvdet.tables.detections import Detections
 
@@ -113,46 +112,34 @@ def rerank(
     if isinstance(dets_per_class, str) and dets_per_class != "best":
         raise InputError(f"dets_per_class is {dets_per_class!r}, expected an integer or 'best'")
     if not isinstance(dets_per_class, str):
-        PerClass(dets_per_class)  # refused before the work begins, as in `_load`
-    pair, scores = _load(
-        gt,
-        detections,
-        dets_per_image=dets_per_image,
-        whole=True,
-        options=MatchOptions(iou, exact_lvis=exact_lvis),
-        progress=progress,
-    )
-    table = pair.results.detections
-    every = np.arange(len(pair.gt.categories))
+        PerClass(dets_per_class)  # what is no limit is refused before the work begins
+    PerImage(dets_per_image)
+    options = MatchOptions(iou, exact_lvis=exact_lvis)
+    pair = load_pair(gt, detections, None, options, progress=progress)
+    table, every = pair.results.detections, pair.every_class
     largest = largest_class(pair)
     if isinstance(dets_per_class, str):
-        search = search_caps(scores, every, dets_per_image, largest)
+        search = search_caps(pair, dets_per_image, largest)
         cap = search.best
     else:
         search, cap = None, dets_per_class
     limits: list[Budget] = [PerImage(dets_per_image)]
     reranked: list[Budget] = [PerClass(cap), *limits]
     fixed = PerClass(FIXED_PER_CLASS)
-    first, second = (_mask(scores, pair, budgets) for budgets in (limits, reranked))
+    account = Account(pair, limits, reranked)
     return Reranking(
-        detections=table if second.all() else table[second],
+        detections=table if account.kept.all() else table[account.kept],
         dets_per_class=cap,
         dets_per_image=dets_per_image,
-        before={"old": scores.average(limits, every), "fixed": scores.average([fixed], every)},
+        before={"old": pair.average(limits, every), "fixed": pair.average([fixed], every)},
         after={
-            "old": scores.average(reranked, every),
-            "fixed": scores.average([*reranked, fixed], every),
+            "old": pair.average(reranked, every),
+            "fixed": pair.average([*reranked, fixed], every),
         },
         search=search,
         inputs=pair.facts(),
         warnings=_warnings(pair, reranked, largest if search is None else None),
-        _account=Account(
-            pair.gt,
-            table,
-            first & ~second,
-            second & ~first,
-            outcomes(scores.matches, len(table)),
-        ),
+        _account=account,
     )
 
 
@@ -171,37 +158,10 @@ def search_class_cap(
     closer around the best of them. AP need not rise and fall just once in between: what is found
     is the best of those tried.
     """
-    pair, scores = _load(
-        gt,
-        detections,
-        dets_per_image=dets_per_image,
-        whole=False,
-        options=MatchOptions(iou, exact_lvis=exact_lvis),
-        progress=progress,
-    )
-    most = largest_class(pair)
-    return search_caps(scores, np.arange(len(pair.gt.categories)), dets_per_image, most)
-
-
-def _load(
-    gt: Annotations,
-    detections: DetectionSource,
-    *,
-    dets_per_image: int,
-    whole: bool,
-    options: MatchOptions,
-    progress: Progress | None,
-) -> tuple[Pair, Scores]:
-    """All detections and what they score; with `whole`, their table, to be written again."""
     PerImage(dets_per_image)  # what is no limit is refused before the work begins
-    pair = load_pair(
-        gt,
-        detections,
-        None if whole else everything,
-        options,
-        progress=progress,
-    )
-    return pair, Scores(pair)
+    options = MatchOptions(iou, exact_lvis=exact_lvis)
+    pair = load_pair(gt, detections, everything, options, progress=progress)
+    return search_caps(pair, dets_per_image, largest_class(pair))
 
 
 def _warnings(pair: Pair, reranked: Sequence[Budget], largest: int | None) -> list[str]:
@@ -229,10 +189,3 @@ def _warnings(pair: Pair, reranked: Sequence[Budget], largest: int | None) -> li
             "try --dets-per-class best."
         )
     return found
-
-
-def _mask(scores: Scores, pair: Pair, budgets: Sequence[Budget]) -> NDArray[np.bool_]:
-    """[N] what the budgets leave."""
-    members = pair.counted_classes(pair.every_class)
-    mask = scores.ranks.mask(budgets, classes=members)
-    return np.ones(len(pair.results.ranking), dtype=bool) if mask is None else mask

@@ -16,9 +16,9 @@ from lvdet.evaluation.input_warnings import (
     cut_warnings,
     reading_warnings,
 )
-from lvdet.evaluation.pair import Annotations, Pair, ResultSource, load_pair
+from lvdet.evaluation.load_pair import Annotations, ResultSource, load_pair
+from lvdet.evaluation.pair import Pair
 from lvdet.evaluation.protocols import old_budget
-from lvdet.evaluation.scores import Scores
 from lvdet.evaluation.truncation import Cuts
 from lvdet.files.progress import Progress
 from lvdet.limits.budgets import Budget
@@ -93,20 +93,13 @@ def sweep(
     return sweep_pair(pair, tables)
 
 
-def sweep_pair(
-    pair: Pair,
-    tables: Sequence[BudgetTable],
-    *,
-    scores: Scores | None = None,
-) -> Sweep:
-    """Tables of a pair that was read for them; `scores` are its own, where they are there."""
+def sweep_pair(pair: Pair, tables: Sequence[BudgetTable]) -> Sweep:
+    """Tables of a pair that was read for them."""
     truth, results = pair.gt, pair.results
     selected = _selected(truth, tables)
     warnings = reading_warnings(pair)
-    if scores is None:
-        scores = Scores(pair)
     cuts = Cuts.of(truth, results)
-    rows = [row for table in tables for row in _rows(table, truth, scores, selected, cuts)]
+    rows = [row for table in tables for row in _rows(table, pair, selected, cuts)]
     if not truth.federated and any(row.dets_per_image is not None for row in rows):
         shown = "the limits per image here apply to all classes together."
         warnings.append(coco_limit_warning(truth, old_budget(truth.federated), shown))
@@ -175,8 +168,7 @@ def _selected(gt: GroundTruth, tables: Sequence[BudgetTable]) -> dict[Classes, N
 
 def _rows(
     table: BudgetTable,
-    gt: GroundTruth,
-    scores: Scores,
+    pair: Pair,
     selected: dict[Classes, NDArray[np.int64]],
     cuts: Cuts,
 ) -> list[SweepRow]:
@@ -184,18 +176,18 @@ def _rows(
     for limits in table.rows:
         rows = selected[limits.classes]
         both = None not in (limits.dets_per_image, limits.dets_per_class)
-        instances = scores.instances(rows)
+        instances = pair.instances(rows)
         found.append(
             SweepRow(
                 table=table.name,
                 dets_per_image=limits.dets_per_image,
                 dets_per_class=limits.dets_per_class,
                 order=limits.order if both else None,
-                classes=_label(gt.categories, limits.classes),
+                classes=_label(pair.gt.categories, limits.classes),
                 class_count=len(rows),
                 instances_per_class=instances / len(rows) if len(rows) else float("nan"),
-                metrics=scores.average(limits.budgets, rows),
-                pool=scores.pooled(limits.budgets, rows),
+                metrics=pair.average(limits.budgets, rows),
+                pool=pair.pooled(limits.budgets, rows),
                 incomplete=cuts.incomplete(limits.budgets, rows),
                 reranked=cuts.reranked(limits.budgets, rows),
             )

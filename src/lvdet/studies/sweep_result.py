@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from lvdet.evaluation.pair import headline
-from lvdet.evaluation.scores import NAMES
-from lvdet.evaluation.summary import defined
+from lvdet.evaluation.summary import NAMES, defined
 from lvdet.rendering.result import Result
 from lvdet.rendering.table_text import Cell, Layout, latex, percent, plain, signed
 from lvdet.studies.budget_tables import BudgetTable

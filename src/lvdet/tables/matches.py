@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lvdet import _native
 from lvdet.tables.description import counted, describe_line
+from lvdet.threads import thread_count
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -29,8 +31,8 @@ class Matches:
     thresholds: [T] float64, IoU thresholds
     areas:     names of the A area ranges
     iou:       "bbox", "segm" or "boundary"
-    partner:   [K, T] int32, row of `GroundTruth` that a row is matched with over all areas, -1
-               where with none; None where it was not asked for
+    partner:   [K] int32, row of `GroundTruth` that a row is matched with over all areas, at the
+               one threshold that was asked for, -1 where with none; None where not asked for
     """
 
     detection: NDArray[np.int32]
@@ -53,6 +55,52 @@ class Matches:
 
     def __len__(self) -> int:
         return len(self.detection)
+
+    def of_all_areas(self) -> Matches:
+        """The outcomes over all areas alone."""
+        return replace(
+            self,
+            outcomes=np.ascontiguousarray(self.outcomes[:, :1]),
+            truth=np.ascontiguousarray(self.truth[:, :1]),
+            areas=self.areas[:1],
+        )
+
+    def where(self, keep: NDArray[np.bool_]) -> Matches:
+        """The rows of a mask ([K]); what is to be found stays."""
+        there = np.zeros(len(self), dtype=bool)
+        there[self.position[keep]] = True
+        place = np.cumsum(there, dtype=np.int32) - np.int32(1)
+        before = np.append(0, np.cumsum(keep))
+        return replace(
+            self,
+            detection=self.detection[keep],
+            position=place[self.position[keep]],
+            category_offsets=before[self.category_offsets],
+            outcomes=self.outcomes[keep],
+            partner=None if self.partner is None else self.partner[keep],
+        )
+
+    def with_scores(self, score: NDArray[np.float64], image: NDArray[np.int32]) -> Matches | None:
+        """The match of the same detections with other scores, whose rows are these in another
+        order; None where the scores change the order inside an image and class, which is matched
+        otherwise then. Both [N], over the detections."""
+        rows = np.empty(len(self), dtype=np.int32)
+        rows[self.position] = np.arange(len(self), dtype=np.int32)
+        detection, category = self.detection[rows], self.category[rows]
+        new, place = score[detection], image[detection]
+        together = (category[1:] == category[:-1]) & (place[1:] == place[:-1])
+        tied = (new[1:] == new[:-1]) & (detection[1:] < detection[:-1])  # the file decides
+        if (together & ((new[1:] > new[:-1]) | tied)).any():
+            return None
+        position, _ = _native.rank_groups(category, len(self.truth), new, thread_count())
+        order = rows[position]
+        return replace(
+            self,
+            detection=self.detection[order],
+            position=position,
+            outcomes=self.outcomes[order],
+            partner=None if self.partner is None else self.partner[order],
+        )
 
     def kept(self, keep: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
         """[K] the rows whose detections a mask over all detections keeps; None for all."""

@@ -110,6 +110,12 @@ class Results:
             detections=self.detections.with_scores(inner),
         )
 
+    def table_rows(self, rows: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Rows of `ranking` that have boxes, as rows of `detections`."""
+        if self.rows is None:
+            return rows
+        return np.searchsorted(self.rows, rows).astype(np.int32)
+
     def placed(self, matches: Matches) -> Matches:
         """Matches of `detections` that point at rows of `ranking`."""
         if self.rows is None:

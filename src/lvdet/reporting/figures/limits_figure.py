@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
-from lvdet.evaluation.scores import NAMES
+from lvdet.evaluation.summary import NAMES
 from lvdet.reporting.detector_study import BY_CLASS, BY_IMAGE, RERANKED, Study
 from lvdet.reporting.figures.style import (
     GROUP_COLOURS,

@@ -1,0 +1,85 @@
+"""The pair that is evaluated, from tables or from files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+from lvdet.errors import InputError
+from lvdet.evaluation.class_subsets import require_known_class
+from lvdet.evaluation.pair import Pair
+from lvdet.files.annotation_files import read_ground_truth
+from lvdet.files.detection_files import (
+    may_have_masks,
+    named_files,
+    read_detections,
+    read_results,
+)
+from lvdet.files.progress import Progress
+from lvdet.limits.needs import Need, caps_of
+from lvdet.matching.match_options import DEFAULT, MatchOptions
+from lvdet.tables.detections import Detections
+from lvdet.tables.ground_truth import GroundTruth
+from lvdet.tables.results import Results
+
+FilePath: TypeAlias = str | os.PathLike[str]
+#: What annotations may be given as, and detections.
+Annotations: TypeAlias = GroundTruth | FilePath
+DetectionSource: TypeAlias = Detections | FilePath | list[FilePath]
+#: The same, or what was read already, for several questions about one file.
+ResultSource: TypeAlias = DetectionSource | Results
+
+
+def load_pair(
+    gt: Annotations,
+    detections: ResultSource,
+    needs: Callable[[GroundTruth], Sequence[Need]] | None,
+    options: MatchOptions = DEFAULT,
+    *,
+    progress: Progress | None = None,
+) -> Pair:
+    """The tables of an evaluation, read where paths are given.
+
+    Annotations come first. Of results files only what the needs can use is kept in memory; where
+    needs are None, it is the whole table, masks included even where boxes are compared. `Results`
+    are taken as they are: they were read for needs no smaller than these. Results without a class
+    that the annotations have are refused, but for exact_lvis.
+    """
+    if not isinstance(gt, GroundTruth | str | os.PathLike):
+        raise InputError(f"annotations are of type {type(gt).__name__}, expected a table or a path")
+    iou = options.iou
+    files = named_files(detections)
+    results: Results | None = None
+    if isinstance(detections, Results):
+        results = detections
+    elif files is None:
+        results = Results.of(read_detections(detections))
+    masks = iou != "bbox"
+    if iou is None and (isinstance(gt, GroundTruth) or Path(gt).is_file()):
+        # Masks of annotations take time to read; but what is no file can be read only once.
+        masks = _has_masks(results) if files is None else may_have_masks(files)
+
+    truth = gt
+    if not isinstance(truth, GroundTruth):
+        truth = read_ground_truth(truth, masks=masks, progress=progress)
+    if files is not None and needs is None:
+        results = Results.of(read_detections(files, progress=progress))
+    elif files is not None and needs is not None:
+        caps = caps_of(needs(truth), truth, unknown=options.exact_lvis)
+        results = read_results(files, truth, caps, masks=iou != "bbox", progress=progress)
+    assert results is not None  # given, or read
+    if not options.exact_lvis:
+        require_known_class(truth, results)
+    has_masks = _has_masks(results)
+    if iou is None and has_masks and not masks and not isinstance(gt, GroundTruth):
+        truth = read_ground_truth(
+            gt, progress=progress
+        )  # the first rows had no masks, but others have
+    with_masks = has_masks and truth.masks is not None
+    return Pair(truth, results, options.resolved(masks=with_masks))
+
+
+def _has_masks(results: Results | None) -> bool:
+    return results is not None and results.detections.masks is not None

@@ -1,0 +1,167 @@
+"""The engine: what is taken from the one match is what matching anew gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+import lvdet
+from lvdet import _native
+from lvdet.diagnosis.diagnose import evaluate_and_diagnose
+from lvdet.evaluation.load_pair import load_pair
+from lvdet.evaluation.pair import Pair
+from lvdet.evaluation.protocols import Plan
+from lvdet.limits.budgets import PerClass, PerImage
+from lvdet.matching.match_options import MatchOptions
+from lvdet.simulation.simulate import simulate
+from lvdet.tables.matches import Matches
+
+cases = st.tuples(st.integers(0, 10_000), st.sampled_from([2, 7, 1_000_000]), st.booleans())
+
+
+def made(case: tuple[int, int, bool]) -> Pair:
+    """A pair with few levels of score, so that there are ties, and partners."""
+    seed, levels, coco = case
+    gt, dt = simulate(12, 6, dets_per_image=40, style="coco" if coco else "lvis", seed=seed)
+    dt = dt.with_scores(np.ceil(dt.score * levels) / levels)
+    return load_pair(gt, dt, None, MatchOptions("bbox", partners_at=0.5))
+
+
+def anew(pair: Pair) -> Pair:
+    return Pair(pair.gt, pair.results, pair.options)
+
+
+def columns(matches: Matches) -> dict[str, bytes]:
+    names = ("detection", "position", "category_offsets", "outcomes", "truth", "partner")
+    return {name: getattr(matches, name).tobytes() for name in names}
+
+
+@given(case=cases, limit=st.integers(0, 30))
+def test_the_best_of_each_class_need_no_match(case: tuple[int, int, bool], limit: int) -> None:
+    pair = made(case)
+    assert len(pair.matches)
+    keep = pair.kept([PerClass(limit)])
+    part = pair if keep is None else pair.where(keep)
+    assert columns(part.matches) == columns(anew(part).matches)
+
+
+@given(case=cases, power=st.sampled_from([0.3, 1.0, 2.5]), levels=st.sampled_from([3, 1_000_000]))
+def test_scores_that_keep_the_order_need_no_match(
+    case: tuple[int, int, bool], power: float, levels: int
+) -> None:
+    """Rising maps of each class by itself; with few levels, ties come up that the file decides."""
+    pair = made(case)
+    ranking = pair.results.ranking
+    scale = np.random.default_rng(case[0]).uniform(0.2, 1.0, len(ranking.category_ids))
+    score = np.ceil(ranking.score**power * levels) / levels * scale[ranking.category]
+    after = pair.with_scores(score)
+    assert columns(after.matches) == columns(anew(after).matches)
+    every = pair.every_class
+    for budgets in ([], [PerImage(7)], [PerClass(9)]):
+        assert repr(after.average(budgets, every)) == repr(anew(after).average(budgets, every))
+        assert repr(after.pooled(budgets, every)) == repr(anew(after).pooled(budgets, every))
+
+
+@given(case=cases)
+def test_any_scores_are_matched_where_they_must_be(case: tuple[int, int, bool]) -> None:
+    pair = made(case)
+    score = np.random.default_rng(case[0]).permutation(pair.results.ranking.score)
+    after = pair.with_scores(score)
+    assert columns(after.matches) == columns(anew(after).matches)
+
+
+@given(case=cases)
+def test_some_images_are_a_mask(case: tuple[int, int, bool]) -> None:
+    """As where annotations and detections of the other images are not there."""
+    pair = made(case)
+    images = np.random.default_rng(case[0]).random(len(pair.gt.images)) < 0.5
+    gt, ranking = pair.gt, pair.results.ranking
+    there = images[np.searchsorted(gt.images.ids, ranking.image_ids)][ranking.image]
+    alone = Pair(gt.where(images[gt.image]), pair.results.where(there), pair.options)
+    every = pair.every_class
+    assert repr(pair.average([], every, images=images)) == repr(alone.average([], every))
+    assert repr(pair.pooled([], every, images=images)) == repr(alone.pooled([], every))
+
+
+@pytest.fixture
+def matched(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
+    """How often something was matched since it was asked last."""
+    calls: list[None] = []
+    native = _native.match
+
+    def counting(*args: Any) -> Any:
+        calls.append(None)
+        return native(*args)
+
+    monkeypatch.setattr(_native, "match", counting)
+
+    def count() -> int:
+        number = len(calls)
+        calls.clear()
+        return number
+
+    return count
+
+
+@pytest.fixture(scope="module")
+def detectors() -> tuple[lvdet.GroundTruth, list[lvdet.Detections]]:
+    gt, one = simulate(40, 12, dets_per_image=None, candidates_per_image=60, seed=1)
+    score = np.random.default_rng(0).beta(2, 5, len(one))
+    return gt, [one, one.with_scores(score)]
+
+
+Detectors = tuple[lvdet.GroundTruth, list[lvdet.Detections]]
+
+
+def test_a_pair_is_matched_once(detectors: Detectors, matched: Callable[[], int]) -> None:
+    gt, (one, _) = detectors
+    lvdet.evaluate(gt, one)
+    assert matched() == 1
+    lvdet.sweep(gt, one)
+    assert matched() == 1
+    lvdet.audit(gt, one)
+    assert matched() == 1
+    lvdet.rerank(gt, one, dets_per_class="best")
+    assert matched() == 1
+    lvdet.diagnose(gt, one)
+    assert matched() == 1
+    evaluate_and_diagnose(gt, one, Plan())
+    assert matched() == 1
+    lvdet.compare(gt, detectors[1], resamples=100)
+    assert matched() == 2
+
+
+@pytest.mark.parametrize("trained", [False, True])
+def test_calibration_matches_what_it_put_in_another_order(
+    detectors: Detectors, trained: bool, matched: Callable[[], int]
+) -> None:
+    """Platt, beta and temperature rise; histogram and BBQ have ties, which the file decides."""
+    gt, (one, other) = detectors
+    train = (gt, other) if trained else None
+    for methods, changed in ((["platt", "beta", "temperature"], 0), (["histogram", "bbq"], 2)):
+        lvdet.calibrate(gt, one, methods=methods, train=train, oracle=False)
+        assert matched() == 1 + trained + changed
+
+
+@pytest.mark.parametrize(("method", "changed"), [("platt", 0), ("histogram", 1)])
+def test_a_report_matches_each_detector_once(
+    detectors: Detectors,
+    method: str,
+    changed: int,
+    matched: Callable[[], int],
+    tmp_path: Path,
+) -> None:
+    gt, results = detectors
+    for name, width, height in zip(
+        gt.images.file_names, gt.images.width.tolist(), gt.images.height.tolist(), strict=True
+    ):
+        Image.new("RGB", (width, height)).save(tmp_path / name)
+    lvdet.report(gt, results, method=method, images=tmp_path, resamples=100)
+    assert matched() == len(results) * (1 + changed)
