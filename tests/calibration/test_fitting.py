@@ -16,6 +16,7 @@ from lvdet.calibration.fitting import GROUPINGS, METHODS, MISSING, Fitted, Recip
 from lvdet.calibration.labelled_scores import Samples
 from lvdet.calibration.methods import FITS
 from lvdet.calibration.order import calibrated
+from tabled import write_case
 
 GRID = np.linspace(0, 1, 201)
 LEAST = 2.0**-40
@@ -402,15 +403,11 @@ def test_fitting_again_forgets_what_was_before(samples: Samples) -> None:
 @pytest.mark.parametrize("iou_threshold", [0.5, 0.75])
 def test_a_fit_to_files_is_that_to_tables(iou_threshold: float, tmp_path: Any) -> None:
     gt, dt = lvdet.simulate(images=20, classes=8, dets_per_image=40, seed=6)
-    lvdet.write_ground_truth(gt, tmp_path / "gt.json")
-    lvdet.write_detections(dt, tmp_path / "dt.json")
+    paths = write_case(gt, dt, tmp_path)
     options: dict[str, Any] = {"iou_threshold": iou_threshold, "dets_per_class": 30}
     of_tables = lvdet.Calibrator("beta").fit(gt, dt, **options)
-    of_files = lvdet.Calibrator("beta").fit(tmp_path / "gt.json", tmp_path / "dt.json", **options)
-    assert of_files.transform(dt).score.tobytes() == of_tables.transform(dt).score.tobytes()
-    assert of_files.transform(tmp_path / "dt.json").score.tolist() == (
-        of_tables.transform(dt).score.tolist()
-    )
-    assert of_files.record_.origin == Origin(
-        str(tmp_path / "gt.json"), str(tmp_path / "dt.json"), "bbox", iou_threshold, 30
-    )
+    of_files = lvdet.Calibrator("beta").fit(*paths, **options)
+    new = of_tables.transform(dt).score
+    assert of_files.transform(dt).score.tobytes() == new.tobytes()
+    assert of_files.transform(paths[1]).score.tolist() == new.tolist()
+    assert of_files.record_.origin == Origin(*map(str, paths), "bbox", iou_threshold, 30)

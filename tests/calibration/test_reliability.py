@@ -24,6 +24,7 @@ from lvdet.calibration.reliability import (
     reliability,
     reliability_curve,
 )
+from tabled import write_case
 
 Rows = tuple[NDArray[np.float64], NDArray[np.bool_]]
 NAN = float("nan")
@@ -350,11 +351,8 @@ def test_a_calibrated_detector_is_found_to_be() -> None:
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    folder = tmp_path_factory.mktemp("measure")
-    gt, dt = lvdet.simulate(images=40, classes=14, dets_per_image=30, seed=4)
-    lvdet.write_ground_truth(gt, folder / "gt.json")
-    lvdet.write_detections(dt, folder / "dt.json")
-    return folder / "gt.json", folder / "dt.json"
+    tables = lvdet.simulate(images=40, classes=14, dets_per_image=30, seed=4)
+    return write_case(*tables, tmp_path_factory.mktemp("measure"))
 
 
 def test_the_measurement_as_plain_values(files: tuple[Path, Path]) -> None:

@@ -22,7 +22,7 @@ from oracles.cases import coco_case, lvis_case
 from oracles.coco_reference import evaluate_coco
 from oracles.lvis_reference import cut_per_class, evaluate_lvis
 from oracles.pool_reference import evaluate_pool
-from tabled import TOLERANCE
+from tabled import TOLERANCE, write_case
 
 OLD = ["AP", "AP50", "AP75", "APs", "APm", "APl", "APr", "APc", "APf", "AR", "ARs", "ARm", "ARl"]
 POOL = ["AP", "AP50", "AP75", "APr", "APc", "APf"]
@@ -466,10 +466,7 @@ def test_errors_name_confusions(tmp_path: Path) -> None:
 
 def test_errors_warn_of_their_own_budget(tmp_path: Path) -> None:
     """Cut results have an AP-Old, but errors are those of AP-Fixed."""
-    gt, dt = lvdet.simulate(30, 20, seed=1, dets_per_image=40)
-    lvdet.write_ground_truth(gt, tmp_path / "gt.json")
-    lvdet.write_detections(dt, tmp_path / "dt.json")
-    paths = tmp_path / "gt.json", tmp_path / "dt.json"
+    paths = write_case(*lvdet.simulate(30, 20, seed=1, dets_per_image=40), tmp_path)
     options = ["--protocols", "old", "--dets-per-image", "40"]
     plain, done = evaluate(tmp_path, *paths, *options)
     assert plain["warnings"] == []
@@ -487,9 +484,7 @@ def test_errors_print_no_name_that_does_more(tmp_path: Path) -> None:
         changed["categories"][place]["name"] = name
     changed["images"][0]["neg_category_ids"] = []
     found = [{"image_id": 1, "category_id": 4, "bbox": [10, 10, 20, 20], "score": 0.9}]
-    gt = save(tmp_path / "gt.json", json.dumps(changed))
-    dt = save(tmp_path / "dt.json", json.dumps(found))
-    _, done = evaluate(tmp_path, gt, dt, "--errors")
+    _, done = evaluate(tmp_path, *pair(tmp_path, changed, found), "--errors")
     assert "two?lines  ?[31mred" in done.out
 
 

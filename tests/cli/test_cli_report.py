@@ -44,20 +44,9 @@ def test_the_page_has_a_name_by_default(files: Path, tmp_path: Path) -> None:
 
 def test_several_files(files: Path, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
-    done = lvdet_call(
-        "report",
-        files / "gt.json",
-        files / "a.json",
-        files / "b.json",
-        "--resamples",
-        "100",
-        "--name",
-        "all of it",
-        "--name",
-        "half of it",
-        "-o",
-        page,
-    ).good()
+    sources = [files / name for name in ("gt.json", "a.json", "b.json")]
+    options = ("--resamples", "100", "--name", "all of it", "--name", "half of it", "-o", page)
+    done = lvdet_call("report", *sources, *options).good()
     assert "half of it" in done.out
     assert "than all of it" in done.out or "and all of it" in done.out
     assert "<h1>all of it · half of it</h1>" in page.read_text()

@@ -10,15 +10,13 @@ import pytest
 import lvdet
 from cli.run_lvdet import lvdet_call, lvdet_command
 from cli.small_set import COCO, pair
+from tabled import write_case
 
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    folder = tmp_path_factory.mktemp("rerank")
-    gt, dt = lvdet.simulate(images=12, classes=60, dets_per_image=40, masks=True, seed=5)
-    lvdet.write_ground_truth(gt, folder / "gt.json")
-    lvdet.write_detections(dt, folder / "dt.json")
-    return folder / "gt.json", folder / "dt.json"
+    tables = lvdet.simulate(images=12, classes=60, dets_per_image=40, masks=True, seed=5)
+    return write_case(*tables, tmp_path_factory.mktemp("rerank"))
 
 
 LIMITS = ("--dets-per-class", "8", "--dets-per-image", "15")

@@ -11,15 +11,13 @@ import pytest
 import lvdet
 from cli.run_lvdet import lvdet_call, lvdet_command
 from cli.small_set import COCO, pair
+from tabled import write_case
 
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    folder = tmp_path_factory.mktemp("sweep")
-    gt, dt = lvdet.simulate(images=20, classes=40, dets_per_image=None, seed=5)
-    lvdet.write_ground_truth(gt, folder / "gt.json")
-    lvdet.write_detections(dt, folder / "dt.json")
-    return folder / "gt.json", folder / "dt.json"
+    tables = lvdet.simulate(images=20, classes=40, dets_per_image=None, seed=5)
+    return write_case(*tables, tmp_path_factory.mktemp("sweep"))
 
 
 def test_all_tables_by_default(files: tuple[Path, Path], tmp_path: Path) -> None:
@@ -35,19 +33,9 @@ def test_all_tables_by_default(files: tuple[Path, Path], tmp_path: Path) -> None
 
 def test_a_grid(files: tuple[Path, Path], tmp_path: Path) -> None:
     output = tmp_path / "out.json"
-    lvdet_call(
-        *(
-            "sweep",
-            *files,
-            "--dets-per-image",
-            "2, 5,inf",
-            "--dets-per-class",
-            "3,inf",
-            "--order",
-            "both",
-        ),
-        *("--subsets", "r,rcf", "--rerank", "1", "--iou", "bbox", "--output", output),
-    ).good()
+    limits = ("--dets-per-image", "2, 5,inf", "--dets-per-class", "3,inf", "--order", "both")
+    others = ("--subsets", "r,rcf", "--rerank", "1", "--iou", "bbox", "--output", output)
+    lvdet_call("sweep", *files, *limits, *others).good()
     rows = json.loads(output.read_text())["rows"]
     # Of each subset: twice (two orders, no class limit, re-ranked), then a class limit, and none.
     assert len(rows) == 2 * (2 * 4 + 2)
@@ -97,10 +85,8 @@ def test_the_toy_example_beside_others(files: tuple[Path, Path], tmp_path: Path)
 
 
 def test_warnings_go_to_stderr(tmp_path: Path) -> None:
-    gt, dt = lvdet.simulate(images=8, classes=30, dets_per_image=100, seed=1)
-    lvdet.write_ground_truth(gt, tmp_path / "gt.json")
-    lvdet.write_detections(dt, tmp_path / "dt.json")
-    done = lvdet_call("sweep", tmp_path / "gt.json", tmp_path / "dt.json").good()
+    tables = lvdet.simulate(images=8, classes=30, dets_per_image=100, seed=1)
+    done = lvdet_call("sweep", *write_case(*tables, tmp_path)).good()
     assert done.err.startswith("warning: ")
     assert "truncated at 100 detections per image" in done.err
     assert "usually too low" in done.err

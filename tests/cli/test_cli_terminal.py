@@ -16,8 +16,7 @@ import lvdet
 from cli.run_lvdet import COMMAND
 from lvdet.cli.terminal import colour, draw_tables, drawn_table, fits
 from lvdet.rendering.table_text import Layout
-
-Tables = tuple[lvdet.GroundTruth, lvdet.Detections]
+from tabled import Tables, write_case
 
 
 @pytest.fixture(scope="module")
@@ -86,11 +85,9 @@ def test_colours(delta: str, expected: str) -> None:
 @pytest.mark.parametrize("command", [["audit"], ["evaluate", "--errors"]])
 def test_on_a_terminal_of_80_columns(command: list[str], uncut: Tables, tmp_path: Path) -> None:
     """The command itself, with somebody looking."""
-    lvdet.write_ground_truth(uncut[0], tmp_path / "gt.json")
-    lvdet.write_detections(uncut[1], tmp_path / "dt.json")
     ours, theirs = pty.openpty()
     with subprocess.Popen(
-        [COMMAND, *command, tmp_path / "gt.json", tmp_path / "dt.json"],
+        [COMMAND, *command, *write_case(*uncut, tmp_path)],
         stdout=theirs,
         stderr=subprocess.DEVNULL,
         env=os.environ | {"COLUMNS": "80", "TERM": "xterm"},

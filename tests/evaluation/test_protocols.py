@@ -11,7 +11,7 @@ import pytest
 import lvdet
 from oracles.cases import lvis_case
 from oracles.lvis_reference import cut_per_image, evaluate_lvis
-from tabled import assert_agree, read_case
+from tabled import assert_agree, read_case, write_case
 
 
 @pytest.fixture(scope="module")
@@ -159,12 +159,10 @@ def test_a_group_is_a_subset_too(simulated: tuple) -> None:
 
 
 def test_paths_are_read(simulated: tuple, tmp_path: Path) -> None:
-    gt, dt = simulated
-    lvdet.write_ground_truth(gt, tmp_path / "gt.json")
-    lvdet.write_detections(dt, tmp_path / "dt.json")
-    read = lvdet.evaluate(tmp_path / "gt.json", str(tmp_path / "dt.json"))
-    assert read["old"].metrics == lvdet.evaluate(gt, dt)["old"].metrics
-    assert read.inputs["detections"] == str(tmp_path / "dt.json")
+    gt_path, dt_path = write_case(*simulated, tmp_path)
+    read = lvdet.evaluate(gt_path, str(dt_path))
+    assert read["old"].metrics == lvdet.evaluate(*simulated)["old"].metrics
+    assert read.inputs["detections"] == str(dt_path)
 
 
 @pytest.mark.parametrize("wrong", [None, 3, {"image_id": [1]}])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import random
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,9 +19,9 @@ from cli.run_lvdet import lvdet_command, python_program
 from long_cases import first
 from lvdet.files import collect, detections_json, parquet
 from lvdet.files import detection_files as detections
-from oracles.cases import coco_case, lvis_case
+from oracles.cases import coco_case, lvis_case, without_boxes
 from oracles.lvis_reference import cut_per_class, drop_unknown
-from tabled import read_case
+from tabled import read_case, write_case
 from thread_setting import threads
 
 
@@ -108,20 +107,16 @@ def test_an_evaluation_of_files_is_that_of_tables(
 @pytest.mark.parametrize("count", [1, 3])
 def test_classes_are_chosen_before_rows_are_dropped(count: int, tmp_path: Path) -> None:
     gt, dt = lvdet.simulate(images=20, classes=30, dets_per_image=60, seed=4)
-    lvdet.write_ground_truth(gt, tmp_path / "gt.json")
-    lvdet.write_detections(dt, tmp_path / "dt.json")
+    paths = write_case(gt, dt, tmp_path)
     for classes in ("r", "c", "rf", "class_0003,class_0007", None):
         options: dict[str, Any] = {"classes": classes, "dets_per_image": 7, "dets_per_class": 11}
         whole = lvdet.evaluate(gt, dt, **options)
         with threads(count):
-            streamed = lvdet.evaluate(tmp_path / "gt.json", tmp_path / "dt.json", **options)
+            streamed = lvdet.evaluate(*paths, **options)
         assert_same(streamed, whole, f"classes {classes}")
-        assert streamed.warnings == [
-            text.replace("simulated detections", str(tmp_path / "dt.json")).replace(
-                "simulated annotations", str(tmp_path / "gt.json")
-            )
-            for text in whole.warnings
-        ]
+        told = "\n".join(whole.warnings).replace("simulated detections", str(paths[1]))
+        told = told.replace("simulated annotations", str(paths[0]))
+        assert "\n".join(streamed.warnings) == told
 
 
 @pytest.mark.usefixtures("tight")
@@ -151,11 +146,10 @@ def test_a_sweep_of_files_is_that_of_tables(masks: bool, exact_lvis: bool, tmp_p
 def test_each_subset_of_classes_has_its_own_best_of_an_image(tmp_path: Path) -> None:
     """Rare classes score low: the best of an image over all classes has none of theirs."""
     gt, dt = lvdet.simulate(images=20, classes=60, dets_per_image=80, bias=2.0, seed=4)
-    lvdet.write_ground_truth(gt, tmp_path / "gt.json")
-    lvdet.write_detections(dt, tmp_path / "dt.json")
+    paths = write_case(gt, dt, tmp_path)
     options: dict[str, Any] = {"dets_per_image": [3, 8], "subsets": ["r", "c", "rc", "rcf"]}
     whole = lvdet.sweep(gt, dt, **options).to_dict()
-    streamed = lvdet.sweep(tmp_path / "gt.json", tmp_path / "dt.json", **options).to_dict()
+    streamed = lvdet.sweep(*paths, **options).to_dict()
     assert streamed["rows"] == whole["rows"]
 
 
@@ -203,8 +197,8 @@ def test_masks_move_to_a_file(
     monkeypatch.setattr(collect, "ROOM_WITH_BOXES", 500)
     monkeypatch.setattr(detections_json, "CHUNK", 1 << 14)
     gt, dt = lvdet.simulate(images=30, classes=10, dets_per_image=100, masks=True, seed=3)
-    lvdet.write_detections(dt, tmp_path / "dt.json")
-    best = lvdet.read_detections(tmp_path / "dt.json", dets_per_class=40)
+    paths = write_case(gt, dt, tmp_path)
+    best = lvdet.read_detections(paths[1], dets_per_class=40)
     expected = lvdet.read_detections(dt, dets_per_class=40)
     assert best.masks is not None
     assert expected.masks is not None
@@ -212,8 +206,7 @@ def test_masks_move_to_a_file(
         expected.masks.row(i) for i in range(len(expected))
     ]
     lvdet.write_detections(best, tmp_path / "best.json")
-    lvdet.write_ground_truth(gt, tmp_path / "gt.json")
-    streamed = lvdet.evaluate(tmp_path / "gt.json", tmp_path / "dt.json", dets_per_class=40)
+    streamed = lvdet.evaluate(*paths, dets_per_class=40)
     assert streamed.iou == "segm"
     assert_same(streamed, lvdet.evaluate(gt, dt, dets_per_class=40), "masks")
     assert list(temporary.iterdir()) == []
@@ -295,14 +288,10 @@ def test_a_class_limit_before_an_image_s_with_unknown_classes(tmp_path: Path) ->
 def test_masks_alone_from_standard_input(tmp_path: Path) -> None:
     """What can be read only once is read with its masks, from which boxes are made."""
     gt, dt = lvdet.simulate(images=5, classes=5, dets_per_image=20, masks=True, seed=1)
-    lvdet.write_ground_truth(gt, tmp_path / "gt.json")
-    lvdet.write_detections(dt, tmp_path / "dt.json")
-    records = json.loads((tmp_path / "dt.json").read_text())
-    for record in records:
-        del record["bbox"]
+    gt_path, dt_path = write_case(gt, dt, tmp_path)
+    records = without_boxes(json.loads(dt_path.read_text()))
     standard_input = json.dumps(records).encode()
-    options = ("--iou", "bbox")
-    done = lvdet_command("evaluate", tmp_path / "gt.json", "-", *options, input=standard_input)
+    done = lvdet_command("evaluate", gt_path, "-", "--iou", "bbox", input=standard_input)
     expected = lvdet.evaluate(gt, lvdet.read_detections(records), iou="bbox")
     assert done.code == 0, done
     assert done.out == f"{expected}\n"
@@ -311,9 +300,7 @@ def test_masks_alone_from_standard_input(tmp_path: Path) -> None:
 def test_an_empty_file_among_others_changes_nothing(tmp_path: Path) -> None:
     _, dt = lvdet.simulate(images=5, classes=5, dets_per_image=20, masks=True, seed=1)
     lvdet.write_detections(dt, tmp_path / "dt.json")
-    records = json.loads((tmp_path / "dt.json").read_text())
-    for record in records:
-        del record["bbox"]
+    records = without_boxes(json.loads((tmp_path / "dt.json").read_text()))
     (tmp_path / "a.json").write_text("[]")
     (tmp_path / "b.json").write_text(json.dumps(records))
     joined = lvdet.read_detections([tmp_path / "a.json", tmp_path / "b.json"])
@@ -376,9 +363,8 @@ def test_what_is_wrong_is_found_in_rows_that_are_dropped(kind: str, tmp_path: Pa
 @pytest.mark.usefixtures("tight")
 def test_a_mask_of_the_wrong_size_is_named_by_its_row_of_the_file(tmp_path: Path) -> None:
     gt, dt = lvdet.simulate(images=4, classes=5, dets_per_image=50, masks=True, seed=1)
-    lvdet.write_ground_truth(gt, tmp_path / "gt.json")
-    lvdet.write_detections(dt, tmp_path / "dt.json")
-    results = json.loads((tmp_path / "dt.json").read_text())
+    paths = write_case(gt, dt, tmp_path)
+    results = json.loads(paths[1].read_text())
     counted = {
         (int(gt.images.ids[i]), int(gt.categories.ids[c]))
         for i, c in zip(gt.image, gt.category, strict=True)
@@ -390,20 +376,17 @@ def test_a_mask_of_the_wrong_size_is_named_by_its_row_of_the_file(tmp_path: Path
     )
     results[row]["score"] = 2.0
     results[row]["segmentation"] = {"size": [1, 1], "counts": "1"}
-    (tmp_path / "dt.json").write_text(json.dumps(results))
+    paths[1].write_text(json.dumps(results))
     with pytest.raises(lvdet.InputError, match=f"row {row}: mask is 1 x 1"):
-        lvdet.evaluate(tmp_path / "gt.json", tmp_path / "dt.json", dets_per_class=3)
+        lvdet.evaluate(*paths, dets_per_class=3)
 
 
 def test_masks_that_come_late(tmp_path: Path) -> None:
     """A file whose beginning has no masks is still compared by masks where others have them."""
     gt, dt = lvdet.simulate(images=10, classes=5, dets_per_image=200, masks=True, seed=1)
-    lvdet.write_ground_truth(gt, tmp_path / "gt.json")
-    lvdet.write_detections(dt, tmp_path / "dt.json")
-    padding = " " * (1 << 17)
-    text = (tmp_path / "dt.json").read_text()
-    (tmp_path / "late.json").write_text("[" + padding + text[1:])
-    late = lvdet.evaluate(tmp_path / "gt.json", tmp_path / "late.json")
+    paths = write_case(gt, dt, tmp_path)
+    paths[1].write_text("[" + " " * (1 << 17) + paths[1].read_text()[1:])
+    late = lvdet.evaluate(*paths)
     assert late.iou == "segm"
     assert_same(late, lvdet.evaluate(gt, dt), "late")
 
@@ -457,14 +440,9 @@ def test_rows_in_any_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(collect, "ROOM", 1000)
     monkeypatch.setattr(detections_json, "CHUNK", 1 << 14)
     gt, dt = lvdet.simulate(images=40, classes=50, dets_per_image=200, seed=6)
-    lvdet.write_ground_truth(gt, tmp_path / "gt.json")
-    rng = random.Random(1)
-    shuffled = list(range(len(dt)))
-    rng.shuffle(shuffled)
-    for rows in (np.argsort(dt.score, kind="stable"), np.array(shuffled)):
-        other = dt[rows]
-        lvdet.write_detections(other, tmp_path / "dt.json")
+    shuffled = np.random.default_rng(1).permutation(len(dt))
+    for rows in (np.argsort(dt.score, kind="stable"), shuffled):
         options = {"dets_per_image": 20, "dets_per_class": 30}
-        whole = lvdet.evaluate(gt, other, **options)
-        streamed = lvdet.evaluate(tmp_path / "gt.json", tmp_path / "dt.json", **options)
+        whole = lvdet.evaluate(gt, dt[rows], **options)
+        streamed = lvdet.evaluate(*write_case(gt, dt[rows], tmp_path), **options)
         assert_same(streamed, whole, "order")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,11 +10,13 @@ import numpy as np
 import pytest
 
 import lvdet
+from cli.run_lvdet import python_program
 from lvdet import _native
 from lvdet.files.collect import new_collector
 from lvdet.limits.budgets import apply
 from lvdet.matching.match import found_columns, match, truth_columns
 from lvdet.matching.match_options import MatchOptions
+from tabled import write_case
 from thread_setting import on_threads, threads
 
 
@@ -47,9 +47,8 @@ def test_a_budget_over_scores_that_hardly_differ() -> None:
 
 def test_more_threads_than_the_system_gives(tmp_path: Path) -> None:
     """Where no thread can be started, the caller does all the work."""
-    gt, dt = lvdet.simulate(images=40, classes=30, dets_per_image=50, seed=2)
-    lvdet.write_ground_truth(gt, tmp_path / "gt.json")
-    lvdet.write_detections(dt, tmp_path / "dt.json")
+    tables = lvdet.simulate(images=40, classes=30, dets_per_image=50, seed=2)
+    paths = write_case(*tables, tmp_path)
     code = (
         "import sys, resource, lvdet, json\n"
         "limit = int(sys.argv[3])\n"
@@ -60,18 +59,10 @@ def test_more_threads_than_the_system_gives(tmp_path: Path) -> None:
         "dt = lvdet.read_detections(sys.argv[2])\n"
         "print(json.dumps(lvdet.evaluate(gt, dt).to_dict()['protocols']))"
     )
-    outputs = {
-        subprocess.run(
-            [sys.executable, "-c", code, tmp_path / "gt.json", tmp_path / "dt.json", limit],
-            check=True,
-            capture_output=True,
-            text=True,
-        ).stdout
-        # A thread takes 8 MB of addresses for its stack: 600 MB give far fewer than 1,000.
-        for limit in ("0", "600000000")
-    }
-    assert len(outputs) == 1
-    assert "old" in json.loads(outputs.pop())
+    # A thread takes 8 MB of addresses for its stack: 600 MB give far fewer than 1,000.
+    free, tight = (python_program(code, *paths, limit).good().out for limit in ("0", "600000000"))
+    assert free == tight
+    assert "old" in json.loads(free)
 
 
 @pytest.mark.parametrize("iou", ["segm", "boundary"])
@@ -115,10 +106,7 @@ def test_a_file_that_shrinks_while_it_is_read(tmp_path: Path) -> None:
         "except Exception as error:\n"
         "    print(type(error).__name__)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code, path], check=True, capture_output=True, text=True, timeout=60
-    )
-    assert done.stdout.strip() in ("failure", "whole")
+    assert python_program(code, path).good().out.strip() in ("failure", "whole")
 
 
 @pytest.mark.parametrize(

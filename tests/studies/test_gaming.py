@@ -15,7 +15,7 @@ import lvdet
 from oracles.cases import coco_case, lvis_case
 from oracles.lvis_reference import cut_per_class, cut_per_image, drop_unknown
 from oracles.pool_reference import RANGES, _cells, _rank
-from tabled import read_case
+from tabled import read_case, write_case
 
 Json = dict[str, Any]
 NAMES = ("AP", "APr", "APc", "APf")
@@ -170,14 +170,11 @@ def test_annotations_are_read_before_results(simulated: tuple, tmp_path: Path) -
 
 
 def test_paths_are_read(simulated: tuple, tmp_path: Path) -> None:
-    gt, dt = simulated
-    paths = tmp_path / "gt.json", tmp_path / "dt.json"
-    lvdet.write_ground_truth(gt, paths[0])
-    lvdet.write_detections(dt, paths[1])
-    read, made = lvdet.rerank(*paths, dets_per_class=150), lvdet.rerank(gt, dt, dets_per_class=150)
+    paths = write_case(*simulated, tmp_path)
+    read, made = (lvdet.rerank(*both, dets_per_class=150) for both in (paths, simulated))
     assert (read.before, read.after) == (made.before, made.after)
     assert read.detections.score.tolist() == made.detections.score.tolist()
-    assert lvdet.search_class_cap(*paths) == lvdet.search_class_cap(gt, dt)
+    assert lvdet.search_class_cap(*paths) == lvdet.search_class_cap(*simulated)
 
 
 def test_an_image_in_words(simulated: tuple) -> None:

@@ -19,7 +19,7 @@ from lvdet.studies.sweep_result import SweepRow
 from oracles.cases import coco_case, lvis_case, without_boxes
 from oracles.lvis_reference import cut_per_class, cut_per_image, drop_unknown
 from oracles.pool_reference import evaluate_pool, evaluate_slow
-from tabled import assert_agree, read_case
+from tabled import assert_agree, read_case, write_case
 
 Json = dict[str, Any]
 NAMES = ("AP", "APr", "APc", "APf")
@@ -345,11 +345,8 @@ def test_the_table_of_subsets_marks_the_limit_that_is_incomplete() -> None:
 
 
 def test_paths_are_read(simulated: tuple, tmp_path: Path) -> None:
-    gt, dt = simulated
-    lvdet.write_ground_truth(gt, tmp_path / "gt.json")
-    lvdet.write_detections(dt, tmp_path / "dt.json")
-    read = lvdet.sweep(tmp_path / "gt.json", tmp_path / "dt.json", paper="all", rerank=5)
-    made = lvdet.sweep(gt, dt, paper="all", rerank=5)
+    read = lvdet.sweep(*write_case(*simulated, tmp_path), paper="all", rerank=5)
+    made = lvdet.sweep(*simulated, paper="all", rerank=5)
     assert read.to_dict()["rows"] == made.to_dict()["rows"]
 
 
