@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -129,51 +127,3 @@ def test_rows_left_out_before_a_budget_do_not_count() -> None:
     keep = apply([lvdet.PerImage(1)], dt, among=dt.category == 1)
     assert keep is not None
     assert keep.tolist() == [False, True, False, False]
-
-
-def test_toy_example_of_the_paper(tmp_path: Path) -> None:
-    """One image, A1 and A2 right with score 1.0, B1 with 0.8 right in 80 % of worlds; 2 an
-    image. Ranking 1 keeps A1, A2; ranking 2 (one a class, then two an image) keeps A1, B1."""
-    boxes = {"A1": [0, 0, 10, 10], "A2": [20, 0, 10, 10], "B1": [40, 0, 10, 10]}
-    annotation = {"area": 100, "iscrowd": 0, "image_id": 1}
-    results = [
-        {"image_id": 1, "category_id": 1, "bbox": boxes["A1"], "score": 1.0},
-        {"image_id": 1, "category_id": 1, "bbox": boxes["A2"], "score": 1.0},
-        {"image_id": 1, "category_id": 2, "bbox": boxes["B1"], "score": 0.8},
-    ]
-    expected = {"ranking 1": 0.0, "ranking 2": 0.0, "no limit": 0.0}
-    for right, chance in ((True, 0.8), (False, 0.2)):
-        b = boxes["B1"] if right else [40, 50, 10, 10]
-        annotations = {
-            "images": [
-                {
-                    "id": 1,
-                    "height": 100,
-                    "width": 100,
-                    "neg_category_ids": [],
-                    "not_exhaustive_category_ids": [],
-                }
-            ],
-            "categories": [
-                {"id": 1, "name": "A", "frequency": "f"},
-                {"id": 2, "name": "B", "frequency": "r"},
-            ],
-            "annotations": [
-                annotation | {"id": 1, "category_id": 1, "bbox": boxes["A1"]},
-                annotation | {"id": 2, "category_id": 1, "bbox": boxes["A2"]},
-                annotation | {"id": 3, "category_id": 2, "bbox": b},
-            ],
-        }
-        gt, dt = read_case(annotations, results, tmp_path)
-        matches = match(gt, dt)
-        for name, limits in {
-            "ranking 1": [lvdet.PerImage(2)],
-            "ranking 2": [lvdet.PerClass(1), lvdet.PerImage(2)],
-            "no limit": [],
-        }.items():
-            curves = class_curves(matches, apply(limits, dt))
-            expected[name] += chance * curves.precision[:, 0].mean()
-    assert expected["ranking 1"] == pytest.approx(0.5, abs=1e-12)
-    # Half recall is reached at 51 of the 101 points: (51 / 101 + 0.8) / 2.
-    assert expected["ranking 2"] == pytest.approx((51 / 101 + 0.8) / 2, abs=1e-12)
-    assert expected["no limit"] == pytest.approx(0.9, abs=1e-12)
