@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import lvdet
+from tabled import Tables
 
 # Examples are drawn from a fixed seed: a failure seen once is seen again.
 for name, examples in (("lvdet", 25), ("long", 400)):
@@ -32,3 +33,9 @@ def default_threads() -> Iterator[None]:
     """No test leaves its number of threads to the next."""
     yield
     lvdet.set_threads(None)
+
+
+@pytest.fixture(scope="session")
+def truncated() -> Tables:
+    """All images have the 300 detections that a limit left."""
+    return lvdet.simulate(images=30, classes=400, dets_per_image=300, seed=1)

@@ -35,7 +35,7 @@ def assert_agree(
     """Every metric of the reference is ours, to 1e-12; undefined where it is undefined."""
     for name, expected in reference.items():
         value = ours[name]
-        if expected is None:
+        if expected is None or math.isnan(expected):
             assert math.isnan(value), f"{what}: {name} is {value}, undefined in the reference"
         else:
             assert abs(value - expected) <= TOLERANCE, f"{what}: {name} {value} != {expected}"

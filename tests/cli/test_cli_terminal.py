@@ -20,11 +20,6 @@ from tabled import Tables, write_case
 
 
 @pytest.fixture(scope="module")
-def cut() -> Tables:
-    return lvdet.simulate(images=30, classes=400, dets_per_image=300, seed=1)
-
-
-@pytest.fixture(scope="module")
 def uncut() -> Tables:
     return lvdet.simulate(images=60, classes=400, dets_per_image=None, seed=1)
 
@@ -45,16 +40,16 @@ def require_whole(layouts: list[Layout], page: str) -> None:
 
 
 @pytest.mark.parametrize("width", [40, 80, 200])
-def test_numbers_are_whole(cut: Tables, uncut: Tables, width: int) -> None:
+def test_numbers_are_whole(truncated: Tables, uncut: Tables, width: int) -> None:
     swept = lvdet.sweep(
-        *cut,
+        *truncated,
         paper="all",
         dets_per_image=[100, 300, None],
         dets_per_class=[1_000, None],
         order="both",
         subsets=["r", "rcf"],
     )
-    audits = lvdet.audit(*uncut), lvdet.audit(*cut)
+    audits = lvdet.audit(*uncut), lvdet.audit(*truncated)
     for result in (swept, *audits, lvdet.rerank(*uncut), lvdet.diagnose(*uncut)):
         layouts = result.layouts()
         page = drawn(result.title(), layouts, width)
@@ -68,8 +63,8 @@ def test_tables_that_fit_are_drawn(uncut: Tables) -> None:
     assert "───" not in drawn("", layouts, 30)
 
 
-def test_the_table_of_protocols_fits_or_not(cut: Tables) -> None:
-    table = drawn_table(lvdet.evaluate(*cut))
+def test_the_table_of_protocols_fits_or_not(truncated: Tables) -> None:
+    table = drawn_table(lvdet.evaluate(*truncated))
     assert fits(Console(file=io.StringIO(), width=80), table)
     assert not fits(Console(file=io.StringIO(), width=30), table)
 

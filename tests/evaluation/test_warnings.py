@@ -9,13 +9,7 @@ import pytest
 
 import lvdet
 from lvdet.limits.budgets import PerClass, PerImage, apply
-
-Tables = tuple[lvdet.GroundTruth, lvdet.Detections]
-
-
-@pytest.fixture(scope="module")
-def cut() -> Tables:
-    return lvdet.simulate(images=30, classes=400, dets_per_image=300, seed=1)
+from tabled import Tables
 
 
 @pytest.fixture(scope="module")
@@ -23,22 +17,22 @@ def uncut() -> Tables:
     return lvdet.simulate(images=60, classes=150, dets_per_image=None, seed=1)
 
 
-def test_ap_fixed_and_ap_pool_of_a_cut_file_are_incomplete(cut: Tables) -> None:
-    text = " ".join(lvdet.evaluate(*cut).warnings)
+def test_ap_fixed_and_ap_pool_of_a_cut_file_are_incomplete(truncated: Tables) -> None:
+    text = " ".join(lvdet.evaluate(*truncated).warnings)
     assert "is truncated at 300 detections per image" in text
     assert "(30 of 30 images have exactly 300)" in text
     assert "AP-Fixed and AP-Pool miss the dropped detections and are usually too low" in text
-    assert not lvdet.evaluate(*cut, protocols=["old"]).warnings
+    assert not lvdet.evaluate(*truncated, protocols=["old"]).warnings
 
 
-def test_ap_old_above_the_cut_is_incomplete_too(cut: Tables) -> None:
-    text = " ".join(lvdet.evaluate(*cut, protocols="old", dets_per_image=1000).warnings)
+def test_ap_old_above_the_cut_is_incomplete_too(truncated: Tables) -> None:
+    text = " ".join(lvdet.evaluate(*truncated, protocols="old", dets_per_image=1000).warnings)
     assert "AP-Old misses the dropped detections and is usually too low" in text
 
 
-def test_some_classes_of_a_cut_file_are_incomplete_too(cut: Tables) -> None:
+def test_some_classes_of_a_cut_file_are_incomplete_too(truncated: Tables) -> None:
     """The cut counted all classes: of these alone it might have left more."""
-    text = " ".join(lvdet.evaluate(*cut, protocols="old", classes="rc").warnings)
+    text = " ".join(lvdet.evaluate(*truncated, protocols="old", classes="rc").warnings)
     assert "AP-Old misses the dropped detections" in text
 
 
@@ -127,8 +121,8 @@ def test_reranking_a_file_cut_by_class(uncut: Tables) -> None:
     assert "No class has more than 60 detections" in text
 
 
-def test_reranking_a_file_cut_by_image(cut: Tables) -> None:
-    (text,) = lvdet.rerank(*cut, dets_per_class=30).warnings
+def test_reranking_a_file_cut_by_image(truncated: Tables) -> None:
+    (text,) = lvdet.rerank(*truncated, dets_per_class=30).warnings
     assert "AP-Old after re-ranking and AP-Fixed miss the dropped detections" in text
 
 
