@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import lvdet
 from lvdet.diagnosis.kinds import ROW_KINDS
+from tabled import TOLERANCE
 
 Json = dict[str, Any]
 
@@ -34,3 +36,8 @@ def targets_by_row(
 def numbers(diagnosis: lvdet.Diagnosis) -> str:
     """Everything but the names of the files."""
     return json.dumps(diagnosis.numbers())
+
+
+def same(ours: float, expected: float) -> bool:
+    """To 1e-12; undefined where undefined."""
+    return math.isnan(expected) == math.isnan(ours) and not abs(ours - expected) > TOLERANCE

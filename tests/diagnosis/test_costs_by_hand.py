@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import copy
-import math
 from pathlib import Path
 
 import pytest
 
 import lvdet
-from diagnosis.error_sets import Json, kinds_by_row, targets_by_row
+from diagnosis.error_sets import Json, kinds_by_row, same, targets_by_row
 from oracles.error_cases import error_case
-from tabled import TOLERANCE, read_case
+from tabled import read_case
 
 POINTING = ("classification", "localisation")
 
@@ -98,7 +97,3 @@ def ap50(annotations: Json, results: list[Json], folder: Path) -> dict[str, floa
     fixed = lvdet.evaluate(gt, dt, protocols=["fixed"], thresholds=[0.5], iou="bbox")["fixed"]
     groups = gt.categories.groups()
     return {"all": fixed.AP} | {name: fixed[f"AP{name}"] for name in groups}
-
-
-def same(ours: float, expected: float) -> bool:
-    return math.isnan(expected) == math.isnan(ours) and not abs(ours - expected) > TOLERANCE

@@ -14,14 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lvdet
-from diagnosis.error_sets import Json, kinds_by_row, numbers, targets_by_row
+from diagnosis.error_sets import Json, kinds_by_row, numbers, same, targets_by_row
 from lvdet.diagnosis.kinds import KINDS, RIGHT, ROW_KINDS
 from lvdet.limits.budgets import apply
 from lvdet.matching.match import match
 from lvdet.matching.match_options import MatchOptions
 from oracles.boundary_reference import boundary_ious
-from oracles.cases import coco_case, lvis_case
+from oracles.cases import coco_case, lvis_case, rename_classes
 from oracles.error_cases import error_case
+from oracles.pool_reference import rle_of
 from tabled import TOLERANCE, read_case
 from thread_setting import on_threads
 
@@ -149,15 +150,7 @@ def test_order_of_everything_in_the_files(
 def test_renaming_classes_renames_errors(seed: int, folder: Path) -> None:
     annotations, results = error_case(seed, federated=True)
     first = lvdet.diagnose(*read_case(annotations, results, folder))
-    ids = [category["id"] for category in annotations["categories"]]
-    renamed = dict(zip(ids, random.Random(seed).sample(ids, len(ids)), strict=True))
-    for category in annotations["categories"]:
-        category["id"] = renamed[category["id"]]
-    for row in (*annotations["annotations"], *results):
-        row["category_id"] = renamed[row["category_id"]]
-    for image in annotations["images"]:
-        for name in ("neg_category_ids", "not_exhaustive_category_ids"):
-            image[name] = [renamed[value] for value in image[name]]
+    renamed = rename_classes(annotations, results, seed)
     second = lvdet.diagnose(*read_case(annotations, results, folder))
     # The mean over classes is taken in another order.
     for name in first.kinds:
@@ -258,17 +251,6 @@ def test_overlaps_of_masks(seed: int, iou: str, coco: bool, folder: Path) -> Non
         assert overlap == expected, (row, ROW_KINDS[kind])
 
 
-def rle_of(segmentation: object, image: Json) -> Json:
-    """As the reference tools make it."""
-    size = image["height"], image["width"]
-    if isinstance(segmentation, list):
-        return dict(coco_mask.merge(coco_mask.frPyObjects(segmentation, *size)))
-    assert isinstance(segmentation, dict)
-    if isinstance(segmentation["counts"], list):
-        return dict(coco_mask.frPyObjects(segmentation, *size))
-    return segmentation
-
-
 def test_no_detections(folder: Path) -> None:
     annotations, _ = error_case(2, federated=False)
     diagnosis = lvdet.diagnose(*read_case(annotations, [], folder))
@@ -277,7 +259,3 @@ def test_no_detections(folder: Path) -> None:
     assert diagnosis.ap["all"] == 0
     assert len(diagnosis.rows) == 0
     assert json.loads(json.dumps(diagnosis.to_dict()))["warnings"] != []
-
-
-def same(ours: float, expected: float) -> bool:
-    return math.isnan(expected) == math.isnan(ours) and not abs(ours - expected) > TOLERANCE

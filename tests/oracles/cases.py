@@ -76,6 +76,20 @@ def without_boxes(results: Sequence[Json]) -> list[Json]:
     return [{key: row[key] for key in row if key != "bbox"} for row in results]
 
 
+def rename_classes(annotations: Json, results: Sequence[Json], seed: int) -> dict[int, int]:
+    """Shuffles the ids of the classes of LVIS files in place; gives the new id of each."""
+    ids = [category["id"] for category in annotations["categories"]]
+    renamed = dict(zip(ids, random.Random(seed).sample(ids, len(ids)), strict=True))
+    for category in annotations["categories"]:
+        category["id"] = renamed[category["id"]]
+    for row in (*annotations["annotations"], *results):
+        row["category_id"] = renamed[row["category_id"]]
+    for image in annotations["images"]:
+        for name in ("neg_category_ids", "not_exhaustive_category_ids"):
+            image[name] = [renamed[value] for value in image[name]]
+    return renamed
+
+
 def polygon_case(rng: random.Random) -> tuple[list[list[float]], int, int]:
     """Polygons of one object with the image's height and width, often degenerate.
 

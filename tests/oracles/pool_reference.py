@@ -236,14 +236,14 @@ def _shape(row: Json, image: Json, iou: str) -> Any:
     if iou == "bbox":
         if "bbox" in row:
             return row["bbox"]
-        return coco_mask.toBbox(_rle(row["segmentation"], image)).tolist()
+        return coco_mask.toBbox(rle_of(row["segmentation"], image)).tolist()
     if "segmentation" in row:
-        return _rle(row["segmentation"], image)
+        return rle_of(row["segmentation"], image)
     x, y, w, h = row["bbox"]
-    return _rle([[x, y, x, y + h, x + w, y + h, x + w, y]], image)
+    return rle_of([[x, y, x, y + h, x + w, y + h, x + w, y]], image)
 
 
-def _rle(segmentation: Any, image: Json) -> Json:
+def rle_of(segmentation: Any, image: Json) -> Json:
     """Polygons, runs or compressed runs as compressed runs."""
     rle: Json = segmentation
     if isinstance(segmentation, list):

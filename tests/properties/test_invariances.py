@@ -16,7 +16,7 @@ import lvdet
 from lvdet.evaluation.average_precision import class_curves
 from lvdet.matching.match import match
 from lvdet.matching.match_options import MatchOptions
-from oracles.cases import coco_case, lvis_case
+from oracles.cases import coco_case, lvis_case, rename_classes
 from tabled import read_case
 from thread_setting import on_threads
 
@@ -62,17 +62,7 @@ def test_order_of_images_and_classes_in_the_file(seed: int, masks: bool, folder:
 def test_renaming_classes_permutes_their_numbers(seed: int, folder: Path) -> None:
     annotations, results = lvis_case(seed, False, quirks=False)
     before = lvdet.evaluate(*read_case(annotations, results, folder)).per_class
-    ids = [category["id"] for category in annotations["categories"]]
-    shuffled = ids.copy()
-    random.Random(seed).shuffle(shuffled)
-    renamed = dict(zip(ids, shuffled, strict=True))
-    for category in annotations["categories"]:
-        category["id"] = renamed[category["id"]]
-    for row in (*annotations["annotations"], *results):
-        row["category_id"] = renamed[row["category_id"]]
-    for image in annotations["images"]:
-        for name in ("neg_category_ids", "not_exhaustive_category_ids"):
-            image[name] = [renamed[value] for value in image[name]]
+    renamed = rename_classes(annotations, results, seed)
     after = lvdet.evaluate(*read_case(annotations, results, folder)).per_class
     values = dict(zip(after["id"].tolist(), after["fixed.AP"].tolist(), strict=True))
     for category_id, value in zip(before["id"].tolist(), before["fixed.AP"], strict=True):
