@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import lvdet
+from lvdet.calibration import bbq, beta, histogram, identity, isotonic, platt, temperature
 from lvdet.calibration.labelled_scores import Labelling, Samples, load_samples
+from lvdet.calibration.maps import Map
 
 Rows = tuple[NDArray[np.float64], NDArray[np.bool_]]
+
+#: From the rows of a class to its map, by method.
+FITS: dict[str, Callable[..., Map]] = {
+    "histogram": histogram.fit,
+    "bbq-aic": bbq.fit_aic,
+    "bbq-bic": bbq.fit_bic,
+    "beta": beta.fit,
+    "isotonic": isotonic.fit,
+    "platt": platt.fit,
+    "temperature": temperature.fit,
+    "identity": identity.fit,
+}
 
 
 def joined(parts: Sequence[Rows]) -> Rows:

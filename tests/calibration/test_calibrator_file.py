@@ -18,10 +18,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lvdet
+from calibration.made_samples import read_samples
 from calibration.valid_file import (
     SCORES,
     VALID,
     changed,
+    copied,
     every_score_of,
     places,
     saved,
@@ -29,12 +31,13 @@ from calibration.valid_file import (
 )
 from cli.run_lvdet import python_program
 from lvdet.calibration.fitting import GROUPINGS, METHODS, MISSING
+from tabled import Tables
 
 Json = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
-def pair() -> tuple[lvdet.GroundTruth, lvdet.Detections]:
+def pair() -> Tables:
     return lvdet.simulate(images=30, classes=14, dets_per_image=60, bias=1.0, seed=3)
 
 
@@ -65,10 +68,7 @@ RECIPES: list[tuple[str, Json]] = [
 
 @pytest.mark.parametrize(("method", "options"), RECIPES)
 def test_what_is_saved_is_what_is_loaded(
-    method: str,
-    options: Json,
-    pair: tuple[lvdet.GroundTruth, lvdet.Detections],
-    tmp_path: Path,
+    method: str, options: Json, pair: Tables, tmp_path: Path
 ) -> None:
     gt, dt = pair
     fitted = lvdet.Calibrator(method, **options).fit(gt, dt)
@@ -89,9 +89,7 @@ def test_what_is_saved_is_what_is_loaded(
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_the_file_is_plain_json(
-    method: str, pair: tuple[lvdet.GroundTruth, lvdet.Detections], tmp_path: Path
-) -> None:
+def test_the_file_is_plain_json(method: str, pair: Tables, tmp_path: Path) -> None:
     gt, dt = pair
     lvdet.Calibrator(method).fit(gt, dt, iou="bbox", iou_threshold=0.5, dets_per_class=100).save(
         tmp_path / "cal.json"
@@ -123,12 +121,8 @@ def test_the_file_is_plain_json(
         assert set(item) == keys[item["shape"]]
 
 
-def test_counts_in_the_file(
-    pair: tuple[lvdet.GroundTruth, lvdet.Detections], tmp_path: Path
-) -> None:
+def test_counts_in_the_file(pair: Tables, tmp_path: Path) -> None:
     """Those of the labels it was fitted on."""
-    from calibration.made_samples import read_samples
-
     samples = read_samples(*pair)
     lvdet.Calibrator("platt").fit(*pair).save(tmp_path / "cal.json")
     classes = json.loads((tmp_path / "cal.json").read_text())["classes"]
@@ -169,9 +163,7 @@ def test_names_that_are_no_ascii(tmp_path: Path) -> None:
     assert again.categories_.names == ("猫", 'a"b\\', "\ud800")
 
 
-def test_numbers_of_numpy_can_be_saved(
-    pair: tuple[lvdet.GroundTruth, lvdet.Detections], tmp_path: Path
-) -> None:
+def test_numbers_of_numpy_can_be_saved(pair: Tables, tmp_path: Path) -> None:
     """A threshold that comes out of an array."""
     fitted = lvdet.Calibrator("platt").fit(*pair, iou_threshold=np.float32(0.5))
     fitted.save(tmp_path / "cal.json")
@@ -182,9 +174,7 @@ def test_numbers_of_numpy_can_be_saved(
 # Written whole or not at all
 
 
-def test_a_target_that_cannot_be_written(
-    pair: tuple[lvdet.GroundTruth, lvdet.Detections], tmp_path: Path
-) -> None:
+def test_a_target_that_cannot_be_written(pair: Tables, tmp_path: Path) -> None:
     fitted = lvdet.Calibrator("platt").fit(*pair)
     with pytest.raises(lvdet.OutputError, match="cannot write"):
         fitted.save(tmp_path / "nowhere" / "cal.json")
@@ -358,8 +348,7 @@ KEYS = [path for path in places() if isinstance(path[-1], str)]
 
 @pytest.mark.parametrize("path", KEYS, ids=str)
 def test_a_missing_key(path: tuple[str | int, ...], tmp_path: Path) -> None:
-    says = "'shape'" if path[-1] == "shape" else f"'{path[-1]}'"
-    refused(saved(tmp_path / "cal.json", without(path)), says)
+    refused(saved(tmp_path / "cal.json", without(path)), f"'{path[-1]}'")
 
 
 OTHER_TYPES: list[Any] = [None, True, 7, -1.5, "text", "", [], {}, [[]], [None], {"a": 1}]
@@ -549,18 +538,8 @@ def test_numbers_that_are_absurd_but_finite(tmp_path: Path) -> None:
 
 def chances_of(calibrator: lvdet.Calibrator) -> None:
     """Every class and score has a chance."""
-    ids = calibrator.categories_.ids.tolist()
-    for score in (SCORES, np.array([5e-324, 5e-311, 1e-308, 2.0**-149])):
-        if not ids:
-            return
-        count = len(score) * len(ids)
-        table = lvdet.Detections.from_arrays(
-            np.ones(count, dtype=np.int64),
-            np.repeat(ids, len(score)),
-            np.tile(score, len(ids)),
-            np.tile([0.0, 0.0, 1.0, 1.0], (count, 1)),
-        )
-        new = calibrator.transform(table).score
+    for scores in (SCORES, np.array([5e-324, 5e-311, 1e-308, 2.0**-149])):
+        new = calibrator.transform(every_score_of(calibrator.categories_, scores)).score
         assert np.isfinite(new).all()
         assert ((new >= 0) & (new <= 1)).all(), new
 
@@ -606,12 +585,9 @@ def test_one_place_changed(data: st.DataObject, tmp_path_factory: pytest.TempPat
     elif kind == "delete":
         content = without(path)
     else:
-        content = copy.deepcopy(VALID)
-        place: Any = content
-        for key in path[:-1]:
-            place = place[key]
-        if isinstance(place, list):
-            place.append(copy.deepcopy(place[path[-1]]))  # type: ignore[index]
+        content, holder = copied(path)
+        if isinstance(holder, list):
+            holder.append(copy.deepcopy(holder[path[-1]]))  # type: ignore[index]
     file = saved(tmp_path_factory.getbasetemp() / "changed.json", content)
     chances_or_refused(file)
 

@@ -69,14 +69,6 @@ def with_frequency(letter: str, parts: list[Rows] = PARTS) -> list[Rows]:
 
 
 @pytest.mark.parametrize("method", FITS)
-def test_each_class_by_itself(method: str, samples: Samples) -> None:
-    fitted = fit_classes(samples, Recipe.of(method))
-    for row, part in enumerate(PARTS):
-        if row not in SILENT:
-            assert of_classes(fitted, row) == alone(method, [part])
-
-
-@pytest.mark.parametrize("method", FITS)
 def test_by_frequency_is_a_fit_of_the_rows_together(method: str, samples: Samples) -> None:
     fitted = fit_classes(samples, Recipe.of(method, "frequency"))
     for row, letter in enumerate(FREQUENCY):
@@ -149,8 +141,6 @@ def test_coco_files_have_no_frequency_groups() -> None:
 def test_missing_is_zero(method: str, samples: Samples) -> None:
     """Below all that other classes get, and in order: 0 as far as a ranking can tell."""
     fitted = fit_classes(samples, Recipe.of(method, missing="zero"))
-    own = "keep" if method == "identity" else "zero"
-    assert Recipe.of(method) == Recipe.of(method, missing=own)
     for row in SILENT:
         new = of_classes(fitted, row)
         assert max(new) <= LEAST
@@ -177,6 +167,7 @@ def test_missing_is_the_fit_of_the_frequency_group(method: str, samples: Samples
 def test_what_is_missing_does_not_touch_the_others(
     method: str, missing: str, samples: Samples
 ) -> None:
+    """Each of them has the fit of its own rows."""
     fitted = fit_classes(samples, Recipe.of(method, missing=missing))
     for row in set(range(len(PARTS))) - set(SILENT):
         assert of_classes(fitted, row) == alone(method, [PARTS[row]])

@@ -15,16 +15,15 @@ from numpy.typing import NDArray
 
 import lvdet
 from cli.small_set import pair as small_pair
+from comparison.drawn_sets import drawn_detections, drawn_truth
 from lvdet.calibration.calibrate import SHOWN
 from lvdet.calibration.calibration_table import TITLES, Calibrated, CalibrationTable
 from lvdet.calibration.fitting import METHODS
 from lvdet.calibration.folds import divided, require_folds
 from lvdet.calibration.reliability import calibration_errors
 from lvdet.simulation.simulate import Settings, simulate_training
-from lvdet.tables.ground_truth import ImageLists, Images
-from tabled import TOLERANCE
+from tabled import Tables, assert_agree, write_case
 
-Tables = tuple[lvdet.GroundTruth, lvdet.Detections]
 NAMES = ("AP", "APr", "APc", "APf")
 #: Methods whose map never falls.
 RISING = ("identity", "beta", "isotonic", "platt", "temperature", "hierarchical")
@@ -56,13 +55,7 @@ def block_rows(table: CalibrationTable, name: str) -> dict[str, Calibrated]:
 
 def assert_equal(ours: Mapping[str, float], other: Mapping[str, float], what: str) -> None:
     """AP, APr, APc, APf; undefined where undefined."""
-    for name in NAMES:
-        if math.isnan(other[name]):
-            assert math.isnan(ours[name]), f"{what}: {name} {ours[name]} is undefined"
-        else:
-            assert abs(ours[name] - other[name]) <= TOLERANCE, (
-                f"{what}: {name} {ours[name]} != {other[name]}"
-            )
+    assert_agree(ours, {name: other[name] for name in NAMES}, what)
 
 
 def assert_is(row: Calibrated, evaluation: lvdet.Evaluation, what: str) -> None:
@@ -74,50 +67,8 @@ def assert_is(row: Calibrated, evaluation: lvdet.Evaluation, what: str) -> None:
 def of_images(tables: Tables, keep: NDArray[np.bool_]) -> Tables:
     """The tables of some images ([I]) alone, as if there had never been others."""
     gt, dt = tables
-    place = np.cumsum(keep, dtype=np.int32) - np.int32(1)
-    rows = keep[gt.image]
-
-    def lists(every: ImageLists | None) -> ImageLists | None:
-        if every is None:
-            return None
-        parts = [
-            every.category[every.offsets[image] : every.offsets[image + 1]]
-            for image in np.flatnonzero(keep)
-        ]
-        return ImageLists(
-            np.cumsum([0, *map(len, parts)], dtype=np.int64),
-            np.concatenate([*parts, np.zeros(0, dtype=np.int32)]).astype(np.int32),
-        )
-
-    some = lvdet.GroundTruth(
-        Images(
-            gt.images.ids[keep],
-            gt.images.height[keep],
-            gt.images.width[keep],
-            tuple(name for name, kept in zip(gt.images.file_names, keep, strict=True) if kept),
-        ),
-        gt.categories,
-        gt.id[rows],
-        place[gt.image[rows]],
-        gt.category[rows],
-        gt.box[rows],
-        gt.area[rows],
-        gt.ignore[rows],
-        gt.crowd[rows],
-        None if gt.masks is None else gt.masks[np.flatnonzero(rows)],
-        lists(gt.negative),
-        lists(gt.not_exhaustive),
-    )
-    number = dt.image_ids[dt.image]
-    here = np.flatnonzero(np.isin(number, gt.images.ids[keep]))
-    found = lvdet.Detections.from_arrays(
-        number[here],
-        dt.category_ids[dt.category[here]],
-        dt.score[here],
-        dt.box[here],
-        None if dt.masks is None else dt.masks[here],
-    )
-    return some, found
+    rows = np.flatnonzero(keep)
+    return drawn_truth(gt, rows), drawn_detections(gt, dt, rows)
 
 
 def best_of_each_class(dt: lvdet.Detections, limit: int) -> lvdet.Detections:
@@ -582,19 +533,15 @@ def test_a_training_set_whose_scores_are_logits(tables: Tables, training: Tables
 
 
 def test_files_and_tables_give_the_same(tables: Tables, training: Tables, tmp_path: Path) -> None:
-    for name, (gt, dt) in {"val": tables, "train": training}.items():
-        lvdet.write_ground_truth(gt, tmp_path / f"{name}.json")
-        lvdet.write_detections(dt, tmp_path / f"{name}_results.json")
-
-    def paths(name: str) -> tuple[Path, Path]:
-        return tmp_path / f"{name}.json", tmp_path / f"{name}_results.json"
-
+    for name in ("val", "train"):
+        (tmp_path / name).mkdir()
+    val, train = write_case(*tables, tmp_path / "val"), write_case(*training, tmp_path / "train")
     options: dict[str, Any] = {"methods": ["histogram", "hierarchical"], "folds": 2}
     options["dets_per_class"] = 40
     of_tables = lvdet.calibrate(*tables, train=training, **options).to_dict()
-    of_files = lvdet.calibrate(*paths("val"), train=paths("train"), **options).to_dict()
-    assert of_files["inputs"]["ground_truth"] == str(paths("val")[0])
-    assert of_files["blocks"][0]["fitted_on"] == "fitted on {} and {}".format(*paths("train"))
+    of_files = lvdet.calibrate(*val, train=train, **options).to_dict()
+    assert of_files["inputs"]["ground_truth"] == str(val[0])
+    assert of_files["blocks"][0]["fitted_on"] == "fitted on {} and {}".format(*train)
     for content in (of_tables, of_files):
         for key in ("ground_truth", "detections"):
             del content["inputs"][key]

@@ -8,42 +8,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 
+from calibration.made_samples import Rows, joined, samples_of_classes
 from lvdet.calibration import beta
 from lvdet.calibration.hierarchical import Evidence, Levels, fit_hierarchical, learned
-from lvdet.calibration.labelled_scores import Samples
 from lvdet.calibration.maps import LogOdds
-from lvdet.tables.categories import Categories
 
 GRID = np.linspace(0.001, 0.999, 200)
 
 
-def samples(classes: list[tuple[np.ndarray, np.ndarray]], frequency: str | None = None) -> Samples:
-    """Classes of scores and labels; frequencies as a string of letters, none where None."""
-    ordered = [
-        (score[order], right[order]) for score, right in classes for order in [_falling(score)]
-    ]
-    count = len(classes)
-    offsets = np.cumsum([0, *(len(score) for score, _ in classes)]).astype(np.int64)
-    return Samples(
-        np.concatenate([score for score, _ in ordered]),
-        np.concatenate([right for _, right in ordered]).astype(bool),
-        np.arange(offsets[-1], dtype=np.int32),
-        offsets,
-        Categories(
-            np.arange(1, count + 1),
-            tuple(f"class {number}" for number in range(count)),
-            np.array(list(frequency) if frequency else [""] * count, dtype="U1"),
-        ),
-    )
+def fitted(classes: list[Rows], frequency: str | None = None) -> list[LogOdds]:
+    """The maps of the classes; frequencies as a string of letters, none where None."""
+    return fit_hierarchical(samples_of_classes(classes, frequency or "-" * len(classes)))
 
 
-def _falling(score: np.ndarray) -> np.ndarray:
-    return np.argsort(-score, kind="stable")
-
-
-def drawn(
-    rng: np.random.Generator, count: int, weights: tuple[float, float, float]
-) -> tuple[np.ndarray, np.ndarray]:
+def drawn(rng: np.random.Generator, count: int, weights: tuple[float, float, float]) -> Rows:
     """Scores, and labels right with the log odds of beta calibration."""
     score = rng.beta(0.5, 2.0, count).clip(1e-6, 1 - 1e-6)
     return score, rng.random(count) < LogOdds(*weights)(score)
@@ -58,9 +36,7 @@ def test_a_class_without_detections_has_what_its_group_has() -> None:
     nothing = (np.zeros(0), np.zeros(0, dtype=bool))
     frequent = [drawn(rng, 3000, (1.0, 1.0, 1.0 + 0.3 * k)) for k in range(6)]
     rare = [drawn(rng, 200, (1.0, 1.0, -2.0 + 0.3 * k)) for k in range(6)]
-    maps = fit_hierarchical(
-        samples([*frequent, nothing, nothing, *rare, nothing], "f" * 8 + "r" * 7)
-    )
+    maps = fitted([*frequent, nothing, nothing, *rare, nothing], "f" * 8 + "r" * 7)
     assert maps[6] == maps[7]
     assert maps[6](np.array([0.5]))[0] > 0.75  # the mean of the group's offsets is 1.75
     assert maps[14](np.array([0.5]))[0] < 0.4
@@ -72,12 +48,11 @@ def test_evidence_outweighs_the_others() -> None:
     rng = np.random.default_rng(1)
     others = [drawn(rng, 2000, (1.0, 1.0, 0.2 * rng.normal())) for _ in range(20)]
     score, right = drawn(rng, 60, (1.0, 1.0, -2.5))
-    order = _falling(score)
-    own = beta.fit(score[order], right[order])
+    own = beta.fit(*joined([(score, right)]))
     away = []
     for times in (1, 10, 100, 1000):
         repeated = (np.repeat(score, times), np.repeat(right, times))
-        away.append(distance(fit_hierarchical(samples([repeated, *others]))[0], own))
+        away.append(distance(fitted([repeated, *others])[0], own))
     assert away == sorted(away, reverse=True)
     assert away[0] > 0.1
     assert away[-1] < 0.01
@@ -87,7 +62,7 @@ def test_a_class_that_says_little_stays_near_its_group() -> None:
     rng = np.random.default_rng(2)
     others = [drawn(rng, 5000, (1.0, 1.0, -1.0 + 0.1 * rng.normal())) for _ in range(30)]
     lucky = (np.array([0.3]), np.array([True]))  # beta calibration would say 1 for every score
-    maps = fit_hierarchical(samples([lucky, *others], "r" + "f" * 30))
+    maps = fitted([lucky, *others], "r" + "f" * 30)
     whole = LogOdds(1.0, 1.0, -1.0)
     assert distance(maps[0], whole) < 0.25
     assert beta.fit(*lucky)(np.array([0.3]))[0] > 0.999
@@ -96,10 +71,8 @@ def test_a_class_that_says_little_stays_near_its_group() -> None:
 def test_equal_classes_are_calibrated_alike() -> None:
     rng = np.random.default_rng(3)
     one = drawn(rng, 400, (0.8, 1.4, -0.5))
-    maps = fit_hierarchical(samples([one] * 8, "rrccccff"))
-    order = _falling(one[0])
-    own = beta.fit(one[0][order], one[1][order])
-    assert max(distance(found, own) for found in maps) < 0.02
+    own = beta.fit(*joined([one]))
+    assert max(distance(found, own) for found in fitted([one] * 8, "rrccccff")) < 0.02
 
 
 @pytest.mark.parametrize("frequency", [None, "r", "rc", "rcf"])
@@ -118,12 +91,10 @@ def test_degenerate_classes(frequency: str | None) -> None:
         ([0.9, 0.8, 0.2, 0.1], [False, False, True, True]),
     ]
     classes = [(np.array(score), np.array(right, dtype=bool)) for score, right in cases]
-    letters = None
-    if frequency is not None:
-        letters = (frequency * len(cases))[: len(cases)]
-    for chosen in ([*range(len(cases))], *([number] for number in range(len(cases)))):
-        text = None if letters is None else "".join(letters[number] for number in chosen)
-        for found in fit_hierarchical(samples([classes[number] for number in chosen], text)):
+    letters = ((frequency or "-") * len(cases))[: len(cases)]
+    alone = [([one], letter) for one, letter in zip(classes, letters, strict=True)]
+    for chosen, text in ((classes, letters), *alone):
+        for found in fitted(chosen, text):
             chance = found(np.array([0.0, 1e-9, 0.3, 0.9, 1.0]))
             assert np.isfinite(chance).all()
             assert (np.diff(chance) >= 0).all()
@@ -139,7 +110,7 @@ def test_classes_without_a_right_one_beside_one_with(
     """Labels that can be told apart over all classes: nothing but the levels holds them."""
     rng = np.random.default_rng(0)
     wrong = [(rng.beta(0.5, 4.0, 1000), np.zeros(1000, dtype=bool)) for _ in range(3)]
-    maps = fit_hierarchical(samples([*wrong, (np.full(5, 0.5), np.array(right))], frequency))
+    maps = fitted([*wrong, (np.full(5, 0.5), np.array(right))], frequency)
     for found in maps:
         assert max(abs(found.a), abs(found.b), abs(found.c)) < 12
     assert maps[3](np.array([0.5]))[0] > max(m(np.array([0.5]))[0] for m in maps[:3])
@@ -148,23 +119,10 @@ def test_classes_without_a_right_one_beside_one_with(
 def test_a_lone_right_one_does_not_make_every_score_a_likely_one() -> None:
     rng = np.random.default_rng(1)
     others = [drawn(rng, 1000, (1.0, 1.0, 0.3 * rng.normal())) for _ in range(30)]
-    maps = fit_hierarchical(
-        samples([*others, (np.array([0.01]), np.array([True]))], "f" * 30 + "r")
-    )
+    maps = fitted([*others, (np.array([0.01]), np.array([True]))], "f" * 30 + "r")
     low, high = maps[-1](np.array([1e-6, 0.9]))
     assert low < 0.1
     assert high > 0.5
-
-
-def test_no_class_at_all() -> None:
-    empty = Samples(
-        np.zeros(0),
-        np.zeros(0, dtype=bool),
-        np.zeros(0, dtype=np.int32),
-        np.zeros(1, dtype=np.int64),
-        Categories(np.zeros(0, dtype=np.int64), (), np.zeros(0, dtype="U1")),
-    )
-    assert fit_hierarchical(empty) == []
 
 
 @settings(max_examples=10)

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made_samples import Rows, samples_of_classes
 from scipy.stats import multivariate_normal
 
+from calibration.made_samples import Rows, samples_of_classes
 from lvdet.calibration import hierarchical
 from lvdet.calibration.fitting import Recipe, fit_classes
 from lvdet.calibration.folds import cross_scores

@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 import pytest
 
+from calibration.made_samples import FITS
 from lvdet.calibration import bbq, beta, histogram, identity, isotonic, platt, temperature
 from lvdet.calibration.maps import KEEP, Lines, LogOdds, Map, Steps, constant
 from lvdet.calibration.order import calibrated
 
-FITS: dict[str, Callable[..., Map]] = {
-    "histogram": histogram.fit,
-    "bbq-aic": bbq.fit_aic,
-    "bbq-bic": bbq.fit_bic,
-    "beta": beta.fit,
-    "isotonic": isotonic.fit,
-    "platt": platt.fit,
-    "temperature": temperature.fit,
-    "identity": identity.fit,
-}
 LINES = ("beta", "platt", "temperature")
 GRID = np.concatenate([np.linspace(0.0, 1.0, 201), [1e-45, 1e-30, 1e-9, 1 - 2.0**-24]])
 

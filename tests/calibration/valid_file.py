@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 import lvdet
 
@@ -45,23 +46,26 @@ VALID: Json = {
 SCORES = np.array([0.0, 1e-12, 0.1, 0.2, 0.25, 0.3, 0.5, 0.75, 0.9, 1 - 1e-12, 1.0])
 
 
+def copied(path: tuple[str | int, ...]) -> tuple[Json, Any]:
+    """A copy of the file, and what holds a place in it."""
+    content = copy.deepcopy(VALID)
+    holder: Any = content
+    for key in path[:-1]:
+        holder = holder[key]
+    return content, holder
+
+
 def changed(path: tuple[str | int, ...], value: Any) -> Json:
     """The file with another value at a place."""
-    content = copy.deepcopy(VALID)
-    place: Any = content
-    for key in path[:-1]:
-        place = place[key]
-    place[path[-1]] = value
+    content, holder = copied(path)
+    holder[path[-1]] = value
     return content
 
 
 def without(path: tuple[str | int, ...]) -> Json:
     """The file without what is at a place."""
-    content = copy.deepcopy(VALID)
-    place: Any = content
-    for key in path[:-1]:
-        place = place[key]
-    del place[path[-1]]
+    content, holder = copied(path)
+    del holder[path[-1]]
     return content
 
 
@@ -86,12 +90,14 @@ def saved(path: Path, content: Any) -> Path:
     return path
 
 
-def every_score_of(categories: lvdet.Categories) -> lvdet.Detections:
+def every_score_of(
+    categories: lvdet.Categories, scores: NDArray[np.float64] = SCORES
+) -> lvdet.Detections:
     """Each class with each of the scores."""
-    ids = np.repeat(categories.ids, len(SCORES))
+    ids = np.repeat(categories.ids, len(scores))
     return lvdet.Detections.from_arrays(
         np.ones(len(ids), dtype=np.int64),
         ids,
-        np.tile(SCORES, len(categories)),
+        np.tile(scores, len(categories)),
         np.tile([0.0, 0.0, 10.0, 10.0], (len(ids), 1)),
     )

@@ -6,24 +6,8 @@ import numpy as np
 import pytest
 
 from long_cases import first
+from oracles import calibration_references as ref
 from oracles.calibration_cases import HAIR, random_class
-from oracles.calibration_references import (
-    betacal_chances,
-    features_of,
-    gradient,
-    has_optimum,
-    log_loss,
-    log_loss_of,
-    lowest_loss,
-    netcal_chances,
-    off_optimum,
-    plain_bbq,
-    plain_histogram,
-    plain_histogram_at,
-    plain_isotonic,
-    sklearn_isotonic,
-    sklearn_logistic,
-)
 
 
 @pytest.mark.long
@@ -61,21 +45,21 @@ def test_the_hair_keeps_rounded_scores_off_all_edges() -> None:
 def test_plain_formulas_are_netcal_off_the_edges(seed: int) -> None:
     score, right = random_class(seed, sizes=(5, 500))
     rows = score.tolist(), right.tolist()
-    shares = plain_histogram(*rows, 20)
-    plain = [plain_histogram_at(value, shares) for value in score.tolist()]
-    assert plain == pytest.approx(netcal_chances("histogram", score, right)(score), abs=1e-12)
+    shares = ref.plain_histogram(*rows, 20)
+    plain = [ref.plain_histogram_at(value, shares) for value in score.tolist()]
+    assert plain == pytest.approx(ref.netcal_chances("histogram", score, right)(score), abs=1e-12)
     for criterion in ("AIC", "BIC"):
-        theirs = netcal_chances(f"bbq-{criterion.lower()}", score, right)(score)
-        assert plain_bbq(*rows, criterion)(score) == pytest.approx(theirs, abs=1e-9)
+        theirs = ref.netcal_chances(f"bbq-{criterion.lower()}", score, right)(score)
+        assert ref.plain_bbq(*rows, criterion)(score) == pytest.approx(theirs, abs=1e-9)
 
 
 @pytest.mark.parametrize("seed", first(1, range(5)))
 def test_plain_isotonic_is_that_of_the_packages(seed: int) -> None:
     score, right = random_class(seed, sizes=(5, 500))
-    exact = plain_isotonic(score.tolist(), right.tolist())
+    exact = ref.plain_isotonic(score.tolist(), right.tolist())
     plain = [float(exact[value]) for value in score.tolist()]
-    assert plain == pytest.approx(sklearn_isotonic(score, right)(score), abs=1e-12)
-    assert plain == pytest.approx(netcal_chances("isotonic", score, right)(score), abs=1e-12)
+    assert plain == pytest.approx(ref.sklearn_isotonic(score, right)(score), abs=1e-12)
+    assert plain == pytest.approx(ref.netcal_chances("isotonic", score, right)(score), abs=1e-12)
 
 
 def test_whether_there_is_an_optimum() -> None:
@@ -92,7 +76,8 @@ def test_whether_there_is_an_optimum() -> None:
     for labels, answers in expected.items():
         right = np.array([label == "1" for label in labels])
         for method, answer in zip(("beta", "platt"), answers, strict=True):
-            assert has_optimum(features_of(method, score), right) == answer, (labels, method)
+            found = ref.has_optimum(ref.features_of(method, score), right)
+            assert found == answer, (labels, method)
 
 
 @pytest.mark.long
@@ -100,29 +85,29 @@ def test_the_optimum_by_three_ways() -> None:
     compared = 0
     for seed in range(40):
         score, right = random_class(seed, sizes=(50, 500))
-        features = features_of("beta", score)
-        if not has_optimum(features, right):
+        features = ref.features_of("beta", score)
+        if not ref.has_optimum(features, right):
             continue
-        chances, weights = betacal_chances(score, right)
-        if not (weights[:2] > 0).all() or off_optimum(features, right, weights, 2) > 1e-12:
+        chances, weights = ref.betacal_chances(score, right)
+        if not (weights[:2] > 0).all() or ref.off_optimum(features, right, weights, 2) > 1e-12:
             continue
         compared += 1
-        free = sklearn_logistic(features[:2], right, offset=True)
+        free = ref.sklearn_logistic(features[:2], right, offset=True)
         assert free == pytest.approx(weights, rel=1e-6)
-        assert log_loss_of(chances(score), right) == pytest.approx(
-            log_loss(features, right, weights), abs=1e-12
+        assert ref.log_loss_of(chances(score), right) == pytest.approx(
+            ref.log_loss(features, right, weights), abs=1e-12
         )
-        assert lowest_loss(features, right, 2) == pytest.approx(
-            log_loss(features, right, weights), abs=1e-9
+        assert ref.lowest_loss(features, right, 2) == pytest.approx(
+            ref.log_loss(features, right, weights), abs=1e-9
         )
     assert compared > 5
 
 
 def test_the_gradient_is_that_of_the_loss() -> None:
     score, right = random_class(3, sizes=(50, 500))
-    features, weights, step = features_of("beta", score), np.array([0.7, 1.2, -0.4]), 1e-6
-    for axis, slope in enumerate(gradient(features, right, weights).tolist()):
+    features, weights, step = ref.features_of("beta", score), np.array([0.7, 1.2, -0.4]), 1e-6
+    for axis, slope in enumerate(ref.gradient(features, right, weights).tolist()):
         move = step * np.eye(3)[axis]
-        ahead = log_loss(features, right, weights + move)
-        behind = log_loss(features, right, weights - move)
+        ahead = ref.log_loss(features, right, weights + move)
+        behind = ref.log_loss(features, right, weights - move)
         assert (ahead - behind) / (2 * step) == pytest.approx(slope, abs=1e-7)

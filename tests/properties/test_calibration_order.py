@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -12,27 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lvdet
-from lvdet.calibration import bbq, beta, histogram, identity, isotonic, platt, temperature
-from lvdet.calibration.maps import Lines, LogOdds, Map, Steps
+from calibration.made_samples import FITS
+from lvdet.calibration.maps import Lines, LogOdds, Steps
 from lvdet.calibration.order import calibrated
 from oracles.calibration_cases import random_class
 
-Fit = Callable[..., Map]
-
 #: The methods whose map never falls.
-RISING: dict[str, Fit] = {
-    "beta": beta.fit,
-    "isotonic": isotonic.fit,
-    "platt": platt.fit,
-    "temperature": temperature.fit,
-    "identity": identity.fit,
-}
-STEPS: dict[str, Fit] = {
-    "histogram": histogram.fit,
-    "bbq-aic": bbq.fit_aic,
-    "bbq-bic": bbq.fit_bic,
-}
-EVERY = RISING | STEPS
+RISING = {name: FITS[name] for name in ("beta", "isotonic", "platt", "temperature", "identity")}
+STEPS = {name: FITS[name] for name in ("histogram", "bbq-aic", "bbq-bic")}
 #: Those whose likelihood knows no number of rows.
 UNSCALED = ("histogram", "isotonic", "platt", "beta", "temperature")
 
@@ -98,7 +84,7 @@ def test_new_scores_are_the_chances_to_a_millionth(
     rows: tuple[np.ndarray, np.ndarray], others: list[float]
 ) -> None:
     at = np.concatenate([neighbourhood(others), rows[0]])
-    for name, fit in EVERY.items():
+    for name, fit in FITS.items():
         fitted = fit(*rows)
         chance, new = fitted(at), calibrated(fitted, at)
         assert (np.abs(new - chance) <= 1e-6 * chance + 1e-12).all(), name
@@ -112,7 +98,7 @@ def test_a_score_depends_on_nothing_but_itself(
     """Equal scores stay equal, in whatever order and company they come."""
     at = np.array([*others, *others, *rows[0].tolist()])
     order = np.random.default_rng(seed).permutation(len(at))
-    for name, fit in EVERY.items():
+    for name, fit in FITS.items():
         fitted = fit(*rows)
         new = calibrated(fitted, at)
         assert new[order].tobytes() == calibrated(fitted, at[order]).tobytes(), name
@@ -184,7 +170,7 @@ def test_the_order_of_equal_scores_changes_no_fit(
     score, right = rows
     order = np.lexsort((np.random.default_rng(seed).random(len(score)), -score))
     assert score[order].tobytes() == score.tobytes()
-    for name, fit in EVERY.items():
+    for name, fit in FITS.items():
         first, second = fit(score, right)(score), fit(score, right[order])(score)
         if name in ("histogram", "bbq-aic", "bbq-bic", "isotonic", "identity"):
             assert first.tobytes() == second.tobytes(), name
@@ -199,5 +185,5 @@ def test_every_row_several_times_is_the_same_fit(
     score, right = rows
     more = np.repeat(score, times), np.repeat(right, times)
     for name in UNSCALED:
-        first, second = EVERY[name](score, right)(score), EVERY[name](*more)(score)
+        first, second = FITS[name](score, right)(score), FITS[name](*more)(score)
         assert second == pytest.approx(first, abs=1e-7), name
