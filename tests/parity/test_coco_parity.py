@@ -7,15 +7,13 @@ from pathlib import Path
 import pytest
 
 import lvdet
+from long_cases import first
 from oracles.cases import coco_case
 from oracles.coco_reference import evaluate_coco
 from oracles.pool_reference import evaluate_pool, evaluate_slow
 from tabled import assert_agree, read_case
 
 BATCH = 25
-#: 14 batches of 25 seeds, boxes or masks by turns: 350 cases.
-BATCHES = range(14)
-LONG_BATCHES = range(14, 440)
 
 
 def check(seed: int, masks: bool, folder: Path) -> None:
@@ -29,10 +27,9 @@ def check(seed: int, masks: bool, folder: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "batch", [*BATCHES, *(pytest.param(b, marks=pytest.mark.long) for b in LONG_BATCHES)]
-)
+@pytest.mark.parametrize("batch", first(14, range(440)))
 def test_coco(batch: int, tmp_path: Path) -> None:
+    """Boxes or masks by turns: 350 cases, and 10,650 more in `make test-long`."""
     for seed in range(batch * BATCH, (batch + 1) * BATCH):
         check(seed, batch % 2 == 1, tmp_path)
 

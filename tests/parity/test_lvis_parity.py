@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import lvdet
+from long_cases import first
 from oracles.cases import lvis_case, without_boxes
 from oracles.lvis_reference import (
     cut_per_class,
@@ -20,10 +21,6 @@ from oracles.pool_reference import evaluate_pool, evaluate_slow
 from tabled import TOLERANCE, assert_agree, read_case
 
 BATCH = 25
-#: 8 batches of 25 seeds, boxes or masks by turns: 200 cases.
-BATCHES = range(8)
-#: `make test-long` goes on from there: 21,000 cases more.
-LONG_BATCHES = range(8, 848)
 
 
 def check_exact(seed: int, masks: bool, folder: Path) -> None:
@@ -70,10 +67,9 @@ def check_corrected(seed: int, masks: bool, folder: Path) -> None:
     assert_agree(ours["pool"], reference, f"seed {seed}, {iou}, corrected, pool")
 
 
-@pytest.mark.parametrize(
-    "batch", [*BATCHES, *(pytest.param(b, marks=pytest.mark.long) for b in LONG_BATCHES)]
-)
+@pytest.mark.parametrize("batch", first(8, range(848)))
 def test_exact_and_corrected(batch: int, tmp_path: Path) -> None:
+    """Boxes or masks by turns: 200 cases, and 21,000 more in `make test-long`."""
     for seed in range(batch * BATCH, (batch + 1) * BATCH):
         check_exact(seed, batch % 2 == 1, tmp_path)
         check_corrected(seed, batch % 2 == 1, tmp_path)
