@@ -14,17 +14,14 @@ from PIL import Image
 
 from cli.run_lvdet import lvdet_call
 from inference.brute_force import records_of
-from inference.tiny_run import write_run, write_val
+from inference.tiny_run import write_run
 
 torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("tiny")
-    write_val(folder)
-    write_run(folder)
-    return folder
+    return write_run(tmp_path_factory.mktemp("tiny"))
 
 
 QUICK = ("--dets-per-class", "10", "--workers", "0", "--device", "cpu")

@@ -5,29 +5,22 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
 import torch
 
-from cli.run_lvdet import COMMAND, lvdet_call
+from cli.run_lvdet import lvdet_call, python_program
 from long_cases import first
 from lvdet.cli import terminal
 from lvdet.training.records.checkpoint import checkpoints
-from lvdet.training.records.log import read_log
-from training.tiny_set import write_config, write_set
+from training.tiny_set import started, wait_for_log, write_set
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     torch.set_num_threads(1)
-    folder = tmp_path_factory.mktemp("train")
-    write_set(folder)
-    write_config(folder)
-    return folder
+    return write_set(tmp_path_factory.mktemp("train")).parent
 
 
 def test_a_run(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,19 +107,8 @@ def test_a_run_that_is_interrupted_says_how_to_go_on(folder: Path, tmp_path: Pat
     """Ctrl-C goes to every process of the terminal, those that load images too."""
     run = tmp_path / "run"
     changes = ["schedule.steps=100000", "run.log_every=1", "run.workers=1"]
-    options = [part for change in changes for part in ("--set", change)]
-    with subprocess.Popen(
-        [COMMAND, "train", folder / "tiny.toml", "--output", run, "--device", "cpu", *options],
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    ) as process:
-        end = time.monotonic() + 100
-        while not read_log(run / "log.jsonl") and process.poll() is None:
-            assert time.monotonic() < end
-            time.sleep(0.02)
+    with started(folder, run, *changes) as process:
+        wait_for_log(process, run)
         os.killpg(process.pid, signal.SIGINT)
         out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
@@ -140,11 +122,10 @@ def test_a_run_that_is_interrupted_says_how_to_go_on(folder: Path, tmp_path: Pat
 @pytest.mark.parametrize("package", first(1, ["torch", "torchvision", "safetensors", "PIL"]))
 def test_without_the_packages_of_training(package: str, folder: Path, tmp_path: Path) -> None:
     code = f"import sys; sys.modules[{package!r}] = None; from lvdet.cli import main; main()"
-    call = [sys.executable, "-c", code, "train", str(folder / "tiny.toml"), "-o", str(tmp_path)]
-    done = subprocess.run([*call, "--device", "cpu"], capture_output=True, text=True, check=False)
-    assert done.returncode == 1
+    call = ("train", folder / "tiny.toml", "-o", tmp_path, "--device", "cpu")
     named = "Pillow" if package == "PIL" else package
-    assert done.stderr == f"lvdet: error: {named} is not installed: pip install 'lvdet[train]'\n"
+    told = f"lvdet: error: {named} is not installed: pip install 'lvdet[train]'\n"
+    python_program(code, *call).refused(told, code=1)
 
 
 def test_no_bar_where_nobody_is_looking() -> None:

@@ -76,6 +76,19 @@ class RandomDetector(nn.Module):
         return torch.stack(maps)
 
 
+class Stopped(RandomDetector):
+    """Is interrupted at a call of `features`, the one of number `stop`."""
+
+    def __init__(self, classes: int, stop: int) -> None:
+        super().__init__(classes)
+        self.stop = stop
+
+    def features(self, batch: Batch) -> list[Tensor]:
+        if len(self.batches) == self.stop:
+            raise KeyboardInterrupt
+        return super().features(batch)
+
+
 def random_model(detector: RandomDetector, *, masks: bool = True) -> LoadedModel:
     """With category ids that are no class rows."""
     ids = np.arange(detector.classes, dtype=np.int64) * 3 + 5

@@ -93,23 +93,19 @@ def test_several_thresholds_are_those_of_runs_of_their_own(
     assert shared == len(rows) < detector.calls
 
 
-@pytest.mark.parametrize("batch", [1, 3, 5, 40])
-def test_batches_change_nothing(
-    images: list[tuple[int, Path]], tmp_path: Path, batch: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("batch", "workers"), [(1, 0), (3, 0), (5, 0), (40, 0), (3, 2)])
+def test_batches_and_workers_change_nothing(
+    images: list[tuple[int, Path]],
+    tmp_path: Path,
+    batch: int,
+    workers: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     model = random_model(RandomDetector(3))
     usual, other = tmp_path / "usual.json", tmp_path / "other.json"
     predict(model, images, usual, Settings(dets_per_class=11, workers=0))
     monkeypatch.setattr(mask_pass, "ROIS", 7)
-    predict(model, images, other, Settings(dets_per_class=11, workers=0, batch=batch))
-    assert usual.read_bytes() == other.read_bytes()
-
-
-def test_workers_change_nothing(images: list[tuple[int, Path]], tmp_path: Path) -> None:
-    model = random_model(RandomDetector(3))
-    usual, other = tmp_path / "usual.json", tmp_path / "other.json"
-    predict(model, images, usual, Settings(dets_per_class=11, workers=0))
-    predict(model, images, other, Settings(dets_per_class=11, workers=2, batch=3))
+    predict(model, images, other, Settings(dets_per_class=11, workers=workers, batch=batch))
     assert usual.read_bytes() == other.read_bytes()
 
 

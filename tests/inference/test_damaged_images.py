@@ -10,12 +10,11 @@ import pytest
 import torch
 
 from inference.brute_force import records_of
-from inference.random_detector import SIZE, RandomDetector, random_model, write_images
+from inference.random_detector import SIZE, RandomDetector, Stopped, random_model, write_images
 from lvdet.errors import InputError
 from lvdet.inference.loading import DamagedImageError, is_damaged, load
 from lvdet.inference.predict import predict
 from lvdet.inference.settings import Settings
-from lvdet.training.data.batch import Batch
 
 torch.set_num_threads(1)
 CHOSEN = Settings(dets_per_class=8, workers=0, batch=3)
@@ -85,24 +84,12 @@ def test_the_others_are_predicted(tmp_path: Path, masks: bool) -> None:
     assert records_of(out) == records_of(sound)
 
 
-class Stopped(RandomDetector):
-    """Is interrupted at a call of `features`."""
-
-    stop = -1
-
-    def features(self, batch: Batch) -> list[torch.Tensor]:
-        if len(self.batches) == self.stop:
-            raise KeyboardInterrupt
-        return super().features(batch)
-
-
 @pytest.mark.parametrize("stop", [0, 1, 2, 3])
 def test_they_are_named_by_the_process_that_goes_on(tmp_path: Path, stop: int) -> None:
     images = write_images(tmp_path, 9)
     damage(images, 0, 1, 2, 7)
     chosen = replace(SKIP, dets_per_class=300)
-    detector = Stopped(2)
-    detector.stop = stop
+    detector = Stopped(2, stop)
     with pytest.raises(KeyboardInterrupt):
         predict(random_model(detector), images, tmp_path / "out.json", chosen)
     detector.stop = -1

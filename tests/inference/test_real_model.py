@@ -11,7 +11,7 @@ import torch
 
 import lvdet
 from inference.brute_force import assert_same, brute_force, records_of
-from inference.tiny_run import IDS, NAMES, write_run, write_val
+from inference.tiny_run import IDS, NAMES, write_run
 from lvdet.errors import InputError
 from lvdet.inference import validation
 from lvdet.inference.image_list import annotated_images
@@ -24,10 +24,7 @@ torch.set_num_threads(1)
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("tiny")
-    write_val(folder)
-    write_run(folder)
-    return folder
+    return write_run(tmp_path_factory.mktemp("tiny"))
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ import pytest
 import torch
 from PIL import Image
 
-from inference.random_detector import RandomDetector, random_model, write_images
+from inference.random_detector import RandomDetector, Stopped, random_model, write_images
 from lvdet.errors import InputError
 from lvdet.inference import job_identity as identity
 from lvdet.inference.device import Execution
@@ -39,23 +39,12 @@ def test_killed_at_many_steps(tmp_path: Path) -> None:
     assert int(done.stdout) * stride > 100
 
 
-class Stopped(RandomDetector):
-    """Is interrupted at a call of `features`."""
-
-    stop = 3
-
-    def features(self, batch: Batch) -> list[torch.Tensor]:
-        if len(self.batches) == self.stop:
-            raise KeyboardInterrupt
-        return super().features(batch)
-
-
 def test_finished_images_are_not_looked_at_again(tmp_path: Path) -> None:
     images = write_images(tmp_path, 9)
     chosen = replace(CHOSEN, dets_per_class=300)
     whole, out = tmp_path / "whole.json", tmp_path / "out.json"
     predict(random_model(RandomDetector(2)), images, whole, chosen)
-    detector = Stopped(2)
+    detector = Stopped(2, 3)
     with pytest.raises(KeyboardInterrupt):
         predict(random_model(detector), images, out, chosen)
     detector.stop = 7  # 5 batches of boxes, of which 3 are done, and 5 of masks
@@ -79,8 +68,7 @@ def test_finished_images_are_not_looked_at_again(tmp_path: Path) -> None:
 def test_other_settings_are_refused(tmp_path: Path) -> None:
     images = write_images(tmp_path, 5)
     out = tmp_path / "out.json"
-    detector = Stopped(2)
-    detector.stop = 1
+    detector = Stopped(2, 1)
     model = random_model(detector)
     with pytest.raises(KeyboardInterrupt):
         predict(model, images, out, CHOSEN)
@@ -125,8 +113,7 @@ def test_images_under_the_same_names(tmp_path: Path) -> None:
     with Image.open(folders[3] / "image003.png") as picture:
         picture.resize((9, 9)).save(folders[3] / "image003.png")
     out = tmp_path / "out.json"
-    detector = Stopped(2)
-    detector.stop = 1
+    detector = Stopped(2, 1)
     with pytest.raises(KeyboardInterrupt):
         predict(random_model(detector), images[0], out, CHOSEN)
     detector.stop = -1

@@ -19,7 +19,7 @@ from lvdet.training.losses.balanced_groups import BalancedGroups
 from lvdet.training.losses.class_loss import ClassLoss
 from lvdet.training.losses.federated import Federated
 from lvdet.training.train import train
-from training.tiny_set import write_config, write_set
+from training.tiny_set import write_set
 
 ROWS, FEATURES = 24, 5
 
@@ -114,7 +114,6 @@ def test_processes_that_would_go_on_from_different_steps(
 ) -> None:
     """The second does not see the folder of the first."""
     write_set(tmp_path)
-    write_config(tmp_path)
     train(read_config(tmp_path / "tiny.toml", ["schedule.steps=3"]), tmp_path / "run0")
     monkeypatch.setenv("LVDET_TEST_FOLDER", str(tmp_path))
     for rank, done in enumerate(on_two("go_on_in_folders_of_their_own")):

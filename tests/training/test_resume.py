@@ -5,9 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import subprocess
-import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,29 +18,24 @@ from lvdet.training.records.checkpoint import checkpoints, load_model
 from lvdet.training.records.log import read_log
 from lvdet.training.records.tensor_file import read_tensors
 from lvdet.training.train import train
-from training.tiny_set import NAMES, write_config, write_set
+from training.tiny_set import NAMES, started, wait_for_log, write_set
 
 STEPS = 6
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _one_thread() -> None:
-    torch.set_num_threads(1)
+#: Batch normalisation, whose statistics are a state too.
+CHANGES = ["model.norm=batch", "run.log_every=1", "classifier.loss=federated"]
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("resume")
-    write_set(folder)
-    write_config(folder)
-    return folder
+    torch.set_num_threads(1)
+    return write_set(tmp_path_factory.mktemp("resume")).parent
 
 
 @pytest.fixture(scope="module")
 def config(folder: Path) -> Config:
-    """With batch normalisation, whose statistics are a state too."""
-    changes = ["model.norm=batch", "run.log_every=1", "run.checkpoint_every=2"]
-    return read_config(folder / "tiny.toml", [*changes, "classifier.loss=federated"])
+    return read_config(folder / "tiny.toml", CHANGES)
 
 
 @pytest.fixture(scope="module")
@@ -67,22 +59,10 @@ def test_killed_and_resumed_is_the_same_to_the_bit(
 ) -> None:
     """What loads its images ends, too: it has the same stderr, which is read to its end."""
     run = folder / "killed"
-    command = [sys.executable, "-m", "lvdet", "train", folder / "tiny.toml", "--output", run]
-    changes = ["model.norm=batch", "run.log_every=1", "classifier.loss=federated", "run.workers=1"]
-    options = [part for change in changes for part in ("--set", change)]
-    with subprocess.Popen(
-        [*command, *options, "--device", "cpu"],
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-    ) as process:
-        end = time.monotonic() + 100
-        while len(read_log(run / "log.jsonl")) < 3 and process.poll() is None:
-            assert time.monotonic() < end
-            time.sleep(0.01)
+    with started(folder, run, *CHANGES, "run.workers=1") as process:
+        wait_for_log(process, run, 3)
         process.send_signal(signal.SIGKILL)
-        assert process.stderr is not None
-        errors = process.stderr.read().decode()
+        _, errors = process.communicate(timeout=60)
     assert process.returncode == -signal.SIGKILL, errors
     left = checkpoints(run)
     assert left
@@ -100,23 +80,11 @@ def test_killed_and_resumed_is_the_same_to_the_bit(
 def test_a_signal_to_all_processes_loses_nothing(folder: Path, config: Config, whole: Path) -> None:
     """As batch systems send it: to the run and to those that load its images."""
     run = folder / "told"
-    command = [sys.executable, "-m", "lvdet", "train", folder / "tiny.toml", "--output", run]
-    changes = ["model.norm=batch", "run.log_every=1", "classifier.loss=federated", "run.workers=2"]
-    options = [part for change in changes for part in ("--set", change)]
-    with subprocess.Popen(
-        [*command, *options, "--device", "cpu", "--set", "run.checkpoint_every=0"],
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-    ) as process:
-        end = time.monotonic() + 100
-        while len(read_log(run / "log.jsonl")) < 2 and process.poll() is None:
-            assert time.monotonic() < end
-            time.sleep(0.005)
+    changes = [*CHANGES, "run.workers=2", "run.checkpoint_every=0"]
+    with started(folder, run, *changes) as process:
+        wait_for_log(process, run, 2)
         os.killpg(process.pid, signal.SIGTERM)
-        assert process.stderr is not None
-        errors = process.stderr.read().decode()
+        _, errors = process.communicate(timeout=60)
     assert process.returncode == 128 + signal.SIGTERM, errors
     (left,) = checkpoints(run)
     assert left.name != f"step-{STEPS:09}", "it was not told in time"

@@ -15,7 +15,7 @@ from lvdet.training.configuration.config_file import read_config
 from lvdet.training.records.checkpoint import describe
 from lvdet.training.records.tensor_file import read_tensors
 from lvdet.training.train import train
-from training.tiny_set import write_config, write_set
+from training.tiny_set import write_set
 
 CHANGES = ["schedule.steps=2", "schedule.warmup_steps=1", "model.norm=batch"]
 
@@ -23,10 +23,7 @@ CHANGES = ["schedule.steps=2", "schedule.warmup_steps=1", "model.norm=batch"]
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     torch.set_num_threads(1)
-    folder = tmp_path_factory.mktemp("retraining")
-    write_set(folder)
-    write_config(folder)
-    return folder
+    return write_set(tmp_path_factory.mktemp("retraining")).parent
 
 
 @pytest.fixture(scope="module")

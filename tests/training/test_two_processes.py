@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -21,7 +20,7 @@ from lvdet.training.records.checkpoint import checkpoints
 from lvdet.training.records.log import read_log
 from lvdet.training.records.tensor_file import read_tensors
 from lvdet.training.train import train
-from training.tiny_set import write_config, write_set
+from training.tiny_set import sets, wait_for_log, write_set
 
 CHANGES = ["schedule.steps=2", "schedule.warmup_rate=0.01", "run.log_every=1"]
 
@@ -46,16 +45,11 @@ def torchrun(folder: Path, out: Path, *options: str) -> subprocess.Popen[str]:
     )
 
 
-def sets(*changes: str) -> list[str]:
-    return [part for change in changes for part in ("--set", change)]
-
-
 @pytest.mark.parametrize("loss", first(1, ["federated", "softmax"]))
 def test_two_processes_train_as_one(loss: str, tmp_path: Path) -> None:
     """With as many classes that the federated loss has to draw."""
     torch.set_num_threads(1)
     write_set(tmp_path, names=tuple(f"class {number}" for number in range(9)))
-    write_config(tmp_path)
     changes = [*CHANGES, f"classifier.loss={loss}", "classifier.sampled_classes=5"]
     with torchrun(tmp_path, tmp_path / "two", *sets(*changes)) as process:
         out, err = process.communicate(timeout=200)
@@ -84,13 +78,9 @@ def test_two_processes_train_as_one(loss: str, tmp_path: Path) -> None:
 @pytest.mark.long
 def test_a_signal_stops_both(tmp_path: Path) -> None:
     write_set(tmp_path)
-    write_config(tmp_path)
     changes = sets("schedule.steps=100000", "run.checkpoint_every=0", "run.log_every=1")
     with torchrun(tmp_path, tmp_path / "run", *changes) as process:
-        end = time.monotonic() + 100
-        while not read_log(tmp_path / "run" / "log.jsonl") and process.poll() is None:
-            assert time.monotonic() < end
-            time.sleep(0.05)
+        wait_for_log(process, tmp_path / "run")
         process.send_signal(signal.SIGTERM)
         _, err = process.communicate(timeout=60)
     saved = checkpoints(tmp_path / "run")

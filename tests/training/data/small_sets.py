@@ -24,11 +24,17 @@ class SmallSet:
     def image(self, number: int, height: int, width: int, **more) -> np.ndarray:
         """Adds an image of random pixels; returns them."""
         pixels = np.random.default_rng(number).integers(0, 256, (height, width, 3), dtype=np.uint8)
-        self.folder.mkdir(exist_ok=True, parents=True)
-        Image.fromarray(pixels).save(self.folder / f"{number}.png")
-        record = {"id": number, "height": height, "width": width, "file_name": f"{number}.png"}
-        self.images.append(record | more)
+        self.add(number, pixels, **more)
         return pixels
+
+    def add(self, number: int, pixels: np.ndarray, name: str = "", **more) -> None:
+        """Adds an image of these pixels."""
+        name = name or f"{number}.png"
+        self.folder.mkdir(exist_ok=True, parents=True)
+        Image.fromarray(pixels).save(self.folder / name)
+        height, width, _ = pixels.shape
+        record = {"id": number, "height": height, "width": width, "file_name": name}
+        self.images.append(record | more)
 
     def annotation(self, image: int, category: int, bbox, segmentation=None, **more) -> None:
         x, y, w, h = bbox
