@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import random
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ import pycocotools.mask as coco_mask
 import pytest
 
 import lvdet
-from lvdet.files import detections_json
+from lvdet.files import detections_json, parquet, stream
 from lvdet.files.stream import detection_tables
 from lvdet.tables.masks import NONE, POLYGONS, RLE
 
@@ -156,6 +157,37 @@ def refused_stream(source: Any) -> str:
     return one_line(caught.value)
 
 
+def small(patch: pytest.MonkeyPatch, stretch: int = 400) -> None:
+    """A few rows are read, and written, at a time."""
+    patch.setattr(detections_json, "CHUNK", 150)
+    patch.setattr(detections_json, "STRETCH", stretch)
+    patch.setattr(detections_json, "BLOCK", 3)
+    patch.setattr(parquet, "BATCH", 7)
+    patch.setattr(parquet, "MASK_BATCH", 5)
+    patch.setattr(parquet, "ROW_GROUP", 9)
+    patch.setattr(stream, "ROWS", 6)
+
+
+def written(records: Sequence[Json], folder: Path, kind: str) -> Path:
+    """The records as a file of this kind."""
+    if kind == "json":
+        return save(folder / "r.json", records)
+    if kind == "gzip":
+        return save(folder / "r.json.gz", gzip.compress(json.dumps(records).encode()))
+    lines = "".join(json.dumps(record) + "\n" for record in records)
+    if kind == "lines":
+        return save(folder / "r.jsonl", lines)
+    if kind == "gzip lines":
+        return save(folder / "r.jsonl.gz", gzip.compress(lines.encode()))
+    dt = lvdet.read_detections(records)
+    if kind == "npz":
+        ids = {"image_id": dt.image_ids[dt.image], "category_id": dt.category_ids[dt.category]}
+        np.savez(folder / "r.npz", **ids, score=dt.score, bbox=dt.box)
+        return folder / "r.npz"
+    lvdet.write_detections(dt, folder / "r.parquet")
+    return folder / "r.parquet"
+
+
 # Random text that means the same to every JSON reader.
 
 STRINGS = ["", "a", "},{", '"},{"', "]", "\\", '\\"', "é", "\u2028", "𝄞", "\n\t\r\b\f", "/", "[{"]
@@ -219,6 +251,11 @@ def any_record(rng: random.Random, *, masks: bool = True) -> Json:
     while rng.random() < 0.4:
         record[rng.choice([*STRINGS, "id", "image_idx", "scores", "bbo", "area"])] = any_value(rng)
     return record
+
+
+def boxed_records(rng: random.Random, count: int) -> list[Json]:
+    """Random records, all of them with a box."""
+    return [{"bbox": [1.0, 2.0, 3.0, 4.0]} | any_record(rng) for _ in range(count)]
 
 
 def number_text(rng: random.Random, value: float) -> str:

@@ -233,24 +233,25 @@ def test_progress(tmp_path: Path) -> None:
 # Written and read again
 
 
+def require_same_again(gt: lvdet.GroundTruth, folder: Path, **options: object) -> None:
+    lvdet.write_ground_truth(gt, folder / "again.json")
+    again = lvdet.read_ground_truth(folder / "again.json", **options)
+    assert_same_truth(gt, again)
+    assert again.source == str(folder / "again.json")
+
+
 @pytest.mark.parametrize("make", FORMATS)
 @pytest.mark.parametrize("masks", [True, False])
 def test_written_and_read_again(make: Callable[[], Json], masks: bool, tmp_path: Path) -> None:
     content = make()
     content["annotations"][0]["ignore"] = 1
-    gt = read(tmp_path, content, masks=masks)
-    lvdet.write_ground_truth(gt, tmp_path / "again.json")
-    again = lvdet.read_ground_truth(tmp_path / "again.json", masks=masks)
-    assert_same_truth(gt, again)
-    assert again.source == str(tmp_path / "again.json")
+    require_same_again(read(tmp_path, content, masks=masks), tmp_path, masks=masks)
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_random_files_written_and_read_again(seed: int, tmp_path: Path) -> None:
     content, _ = (lvis_case if seed % 2 else coco_case)(seed, seed % 4 < 2)
-    gt = read(tmp_path, content)
-    lvdet.write_ground_truth(gt, tmp_path / "again.json")
-    assert_same_truth(gt, lvdet.read_ground_truth(tmp_path / "again.json"))
+    require_same_again(read(tmp_path, content), tmp_path)
 
 
 def test_a_crowd_of_an_lvis_file_is_written(tmp_path: Path) -> None:
@@ -258,8 +259,7 @@ def test_a_crowd_of_an_lvis_file_is_written(tmp_path: Path) -> None:
     content["annotations"][1]["iscrowd"] = 1
     gt = read(tmp_path, content)
     assert gt.crowd.tolist() == [False, True, False]
-    lvdet.write_ground_truth(gt, tmp_path / "again.json")
-    assert_same_truth(gt, lvdet.read_ground_truth(tmp_path / "again.json"))
+    require_same_again(gt, tmp_path)
 
 
 def test_what_is_written_is_json(tmp_path: Path) -> None:

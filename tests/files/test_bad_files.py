@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import builtins
 import gzip
-import subprocess
-import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import lvdet
+from cli.run_lvdet import python_program
 from files.record_files import ROWS, Json, one_line, refused, save
 
 BASE: Json = {"image_id": [1, 2], "category_id": [3, 4], "score": [0.5, 0.25]}
@@ -181,8 +180,7 @@ def test_parquet_with_damaged_polygons(content: bytes, tmp_path: Path) -> None:
     columns = BASE | MASKS | {"mask": pa.array([content] * 2), "mask_kind": [2, 2]}
     code = "import sys, lvdet\ntry: lvdet.read_detections(sys.argv[1])\n"
     code += "except lvdet.InputError: sys.exit(2)"
-    path = parquet(tmp_path, columns)
-    assert subprocess.run([sys.executable, "-c", code, path], check=False).returncode == 2
+    assert python_program(code, parquet(tmp_path, columns)).code == 2
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1", b"PAR1PAR1", b"hello", b"x" * 1000, b"[]"])

@@ -10,7 +10,8 @@ import pytest
 
 import lvdet
 from files.annotation_files import coco, lvis
-from files.record_files import Json, save
+from files.record_files import Json, one_line
+from tabled import read_case
 
 FOUND: list[Json] = [
     {"image_id": 4, "category_id": 90, "bbox": [1.5, 2, 10.25, 4], "score": 0.5},
@@ -18,17 +19,11 @@ FOUND: list[Json] = [
 ]
 
 
-def pair(folder: Path, content: Json, records: Any) -> tuple[lvdet.GroundTruth, lvdet.Detections]:
-    gt = lvdet.read_ground_truth(save(folder / "gt.json", content))
-    return gt, lvdet.read_detections(save(folder / "dt.json", records))
-
-
 def refused_pair(folder: Path, records: list[Json], *says: str, **options: Any) -> None:
-    gt, dt = pair(folder, lvis(), records)
+    gt, dt = read_case(lvis(), records, folder)
     with pytest.raises(lvdet.InputError) as caught:
         lvdet.evaluate(gt, dt, **options)
-    text = str(caught.value)
-    assert len(text.splitlines()) == 1
+    text = one_line(caught.value)
     for words in says:
         assert words in text, text
 
@@ -43,9 +38,9 @@ def test_an_unknown_image(number: int, tmp_path: Path) -> None:
 
 def test_an_unknown_class_is_left_out_with_a_warning(tmp_path: Path) -> None:
     unknown = [FOUND[0] | {"category_id": number} for number in (7, 6, 7)]
-    result = lvdet.evaluate(*pair(tmp_path, lvis(), [*unknown, *FOUND]))
+    result = lvdet.evaluate(*read_case(lvis(), [*unknown, *FOUND], tmp_path))
     assert [text for text in result.warnings if "3 detections" in text and "6, 7" in text]
-    alone = lvdet.evaluate(*pair(tmp_path, lvis(), FOUND))
+    alone = lvdet.evaluate(*read_case(lvis(), FOUND, tmp_path))
     assert alone.warnings == []
     for name, metrics in alone.items():
         np.testing.assert_array_equal(
@@ -56,7 +51,7 @@ def test_an_unknown_class_is_left_out_with_a_warning(tmp_path: Path) -> None:
 def test_an_unknown_class_uses_no_budget(tmp_path: Path) -> None:
     """But does with exact_lvis, as lvis has it: one an image, and the unknown one is first."""
     records = [FOUND[0] | {"category_id": 7, "score": 0.9}, FOUND[0]]
-    gt, dt = pair(tmp_path, lvis(), records)
+    gt, dt = read_case(lvis(), records, tmp_path)
     result = lvdet.evaluate(gt, dt, dets_per_image=1)
     exact = lvdet.evaluate(gt, dt, dets_per_image=1, exact_lvis=True)
     assert result["old"].AR > 0.4
@@ -72,7 +67,7 @@ def test_only_unknown_classes(tmp_path: Path) -> None:
 
 def test_no_detections(tmp_path: Path) -> None:
     for content in (lvis(), coco()):
-        result = lvdet.evaluate(*pair(tmp_path, content, []))
+        result = lvdet.evaluate(*read_case(content, [], tmp_path))
         for name in ("old", "fixed", "pool"):
             assert result[name].AP == 0
         assert result["old"].AR == 0

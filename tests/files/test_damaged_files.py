@@ -10,10 +10,15 @@ from pathlib import Path
 import pytest
 
 SCRIPT = Path(__file__).with_name("mutate_and_read.py")
+KINDS = ("annotations", "detections", "lines")
 
 
 @pytest.mark.parametrize(
-    ("kind", "examples"), [("annotations", 150), ("detections", 150), ("lines", 100)]
+    ("kind", "examples"),
+    [
+        *(("annotations", 150), ("detections", 150), ("lines", 100)),
+        *(pytest.param(kind, 8_000, marks=pytest.mark.long) for kind in KINDS),
+    ],
 )
 def test_damaged_files(kind: str, examples: int, tmp_path: Path) -> None:
     done = subprocess.run(
@@ -28,9 +33,3 @@ def test_damaged_files(kind: str, examples: int, tmp_path: Path) -> None:
     outcomes = json.loads(done.stdout.splitlines()[-1])
     assert outcomes["read"] > examples / 10, "damage that is not seen must be among it"
     assert outcomes["refused"] > examples / 10
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("kind", ["annotations", "detections", "lines"])
-def test_damaged_files_at_length(kind: str, tmp_path: Path) -> None:
-    test_damaged_files(kind, 8_000, tmp_path)

@@ -7,8 +7,6 @@ import importlib.util
 import io
 import json
 import os
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import lvdet
+from cli.run_lvdet import python_program
 from files.record_files import ROWS, Json, assert_holds, save
 from progress_calls import calling
 from thread_setting import threads
@@ -41,10 +40,8 @@ def lines(records: list[Json]) -> str:
 
 
 def columns(records: list[Json]) -> dict[str, Any]:
-    table: dict[str, Any] = {
-        name: [record[name] for record in records] for name in ("image_id", "category_id", "score")
-    }
-    return table | {"bbox": [record["bbox"] for record in records]}
+    names = ("image_id", "category_id", "score", "bbox")
+    return {name: [record[name] for record in records] for name in names}
 
 
 @pytest.mark.parametrize(
@@ -264,17 +261,13 @@ def own_schema(records: list[Json]) -> dict[str, Any]:
     return table | dict(zip("xywh", box.T, strict=True))
 
 
-def list_schema(records: list[Json]) -> dict[str, Any]:
-    return columns(records)
-
-
 def fixed_list_schema(records: list[Json]) -> dict[str, Any]:
     table = columns(records)
     table["bbox"] = pa.array(table["bbox"], pa.list_(pa.float64(), 4))
     return table
 
 
-@pytest.mark.parametrize("schema", [own_schema, list_schema, fixed_list_schema])
+@pytest.mark.parametrize("schema", [own_schema, columns, fixed_list_schema])
 @pytest.mark.parametrize("row_group_size", [1, 2, 1000])
 @pytest.mark.parametrize("name", ["r.parquet", "r.pq"])
 def test_parquet(schema: Any, row_group_size: int, name: str, tmp_path: Path) -> None:
@@ -387,7 +380,6 @@ lvdet.write_detections(table, sys.argv[1])
 assert lvdet.read_detections(sys.argv[1]).score.tolist() == [0.5, 0.25]
 print(*sys.modules)
 """
-    command = [sys.executable, "-c", script, tmp_path / "some.parquet"]
-    modules = subprocess.run(command, capture_output=True, check=True).stdout.decode().split()
+    modules = python_program(script, tmp_path / "some.parquet").good().out.split()
     assert "pyarrow" in modules
     assert "pandas" not in modules

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import sys
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from hypothesis import strategies as st
 
 import lvdet
 from cli.run_lvdet import lvdet_command, python_program
+from files.record_files import written
 from long_cases import first
 from lvdet.files import collect, detections_json, parquet
 from lvdet.files import detection_files as detections
@@ -39,22 +39,10 @@ def tight(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def rewritten(results: list[dict[str, Any]], folder: Path, kind: str) -> Any:
     """The results in another kind of file, or in several."""
-    if kind == "json":
-        (folder / "r.json").write_text(json.dumps(results))
-        return folder / "r.json"
-    if kind == "lines":
-        (folder / "r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in results))
-        return folder / "r.jsonl"
-    if kind == "gzip":
-        (folder / "r.json.gz").write_bytes(gzip.compress(json.dumps(results).encode()))
-        return folder / "r.json.gz"
-    if kind == "parquet":
-        lvdet.write_detections(lvdet.read_detections(results), folder / "r.parquet")
-        return folder / "r.parquet"
+    if kind != "shards":
+        return written(results, folder, kind)
     cut = len(results) // 3
-    (folder / "a.json").write_text(json.dumps(results[:cut]))
-    lvdet.write_detections(lvdet.read_detections(results[cut:]), folder / "b.parquet")
-    return [folder / "a.json", folder / "b.parquet"]
+    return [written(results[:cut], folder, "json"), written(results[cut:], folder, "parquet")]
 
 
 KINDS = ["json", "lines", "gzip", "parquet", "shards"]

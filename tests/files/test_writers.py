@@ -24,11 +24,13 @@ from pycocotools.coco import COCO
 import lvdet
 from files.annotation_files import lvis
 from files.record_files import (
+    MASKED,
+    MASKS_ALONE,
     ROWS,
     Json,
-    any_record,
     assert_holds,
     assert_same,
+    boxed_records,
     one_line,
     parsed,
     save,
@@ -37,7 +39,6 @@ from lvdet.files import parquet
 from lvdet.files.detection_files import write_tables
 
 ENDINGS = [".json", ".jsonl", ".ndjson", ".parquet"]
-MASK = {"size": [4, 3], "counts": "174"}
 POLYGONS = [[0.1, 0.2, 5.0, 0.0, 5.0, 1e-7], [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.5, 8.5]]
 
 
@@ -51,9 +52,9 @@ def again(dt: lvdet.Detections, path: Path) -> lvdet.Detections:
     "records",
     [
         ROWS,
-        [ROWS[0] | {"segmentation": MASK}, ROWS[1] | {"segmentation": POLYGONS}],
-        [ROWS[0], ROWS[1] | {"segmentation": MASK}, ROWS[1]],
-        [{k: v for k, v in ROWS[0].items() if k != "bbox"} | {"segmentation": MASK}] * 2,
+        [MASKED[0], ROWS[1] | {"segmentation": POLYGONS}],
+        [ROWS[0], MASKED[1], ROWS[1]],
+        MASKS_ALONE[:1] * 2,
     ],
     ids=["boxes", "masks", "some masks", "masks without boxes"],
 )
@@ -101,10 +102,7 @@ def test_numbers_come_back_bit_by_bit(
 @pytest.mark.parametrize("seed", range(6))
 def test_random_records_come_back(ending: str, seed: int, tmp_path: Path) -> None:
     rng = random.Random(seed)
-    records = [any_record(rng) for _ in range(200)]
-    for record in records:
-        record.setdefault("bbox", [1.0, 2.0, 3.0, 4.0])
-    dt = lvdet.read_detections(save(tmp_path / "in.json", records))
+    dt = lvdet.read_detections(save(tmp_path / "in.json", boxed_records(rng, 200)))
     assert_same(again(dt, tmp_path / f"out{ending}"), dt)
 
 
@@ -126,24 +124,20 @@ def test_rows_of_many_blocks_come_back(ending: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("ending", [".json", ".jsonl", ".parquet"])
 def test_boxes_of_some_rows_come_back(ending: str, tmp_path: Path) -> None:
-    masked = {key: value for key, value in ROWS[1].items() if key != "bbox"}
-    records = [ROWS[0], masked | {"segmentation": MASK}]
-    dt = lvdet.read_detections(save(tmp_path / "in.json", records))
+    dt = lvdet.read_detections(save(tmp_path / "in.json", [ROWS[0], MASKS_ALONE[1]]))
     assert_same(again(dt, tmp_path / f"out{ending}"), dt)
 
 
 def test_the_json_is_json(tmp_path: Path) -> None:
-    rng = random.Random(5)
-    records = [any_record(rng) for _ in range(100)]
-    for record in records:
-        record.setdefault("bbox", [1.0, 2.0, 3.0, 4.0])
+    records = boxed_records(random.Random(5), 100)
     dt = lvdet.read_detections(save(tmp_path / "in.json", records))
     lvdet.write_detections(dt, tmp_path / "out.json")
     assert_holds(dt, parsed((tmp_path / "out.json").read_text()))
     lvdet.write_detections(dt, tmp_path / "out.jsonl")
-    lines = (tmp_path / "out.jsonl").read_text().splitlines()
-    assert len(lines) == len(records)
-    assert_holds(dt, [parsed(line) for line in lines])
+    text = (tmp_path / "out.jsonl").read_text()
+    assert text.endswith("}\n")
+    assert len(text.splitlines()) == len(records)
+    assert_holds(dt, [parsed(line) for line in text.splitlines()])
 
 
 @pytest.mark.parametrize("masks", [True, False])
@@ -180,10 +174,7 @@ def in_pieces(dt: lvdet.Detections, size: int) -> Iterator[lvdet.Detections]:
 @pytest.mark.parametrize("size", [1, 3, 7, 100])
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_tables_are_written_as_one(ending: str, size: int, tmp_path: Path) -> None:
-    rng = random.Random(size)
-    records = [any_record(rng) for _ in range(40)]
-    for record in records:
-        record.setdefault("bbox", [1.0, 2.0, 3.0, 4.0])
+    records = boxed_records(random.Random(size), 40)
     dt = lvdet.read_detections(save(tmp_path / "in.json", records))
     lvdet.write_detections(dt, tmp_path / f"whole{ending}")
     parts = tmp_path / f"parts{ending}"
@@ -197,7 +188,7 @@ def test_tables_are_written_as_one(ending: str, size: int, tmp_path: Path) -> No
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_tables_without_rows(ending: str, tmp_path: Path) -> None:
     """None at all, some that are empty, and empty ones around others."""
-    dt = lvdet.read_detections([row | {"segmentation": MASK} for row in ROWS])
+    dt = lvdet.read_detections(MASKED)
     path = tmp_path / f"out{ending}"
     empty = lvdet.read_detections([])
     tables: list[lvdet.Detections]
@@ -211,7 +202,7 @@ def test_tables_without_rows(ending: str, tmp_path: Path) -> None:
 def test_row_groups_are_filled_from_small_tables(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    dt = lvdet.read_detections([row | {"segmentation": MASK} for row in ROWS] * 50)
+    dt = lvdet.read_detections(MASKED * 50)
 
     def groups(size: int) -> list[int]:
         write_tables(in_pieces(dt, size), tmp_path / "out.parquet")
@@ -227,10 +218,8 @@ def test_row_groups_are_filled_from_small_tables(
 
 
 BOXES = lvdet.read_detections(ROWS)
-MASKS = lvdet.read_detections([row | {"segmentation": MASK} for row in ROWS])
-ALONE = lvdet.read_detections(
-    [{k: v for k, v in row.items() if k != "bbox"} | {"segmentation": MASK} for row in ROWS]
-)
+MASKS = lvdet.read_detections(MASKED)
+ALONE = lvdet.read_detections(MASKS_ALONE)
 
 
 @pytest.mark.parametrize(
@@ -295,16 +284,21 @@ def test_a_table_that_cannot_be_made(ending: str, error: BaseException, tmp_path
 # Whole or not at all
 
 
-def write(dt: lvdet.Detections | lvdet.GroundTruth, path: Path) -> None:
+def write(dt: Any, path: Path) -> None:
     if isinstance(dt, lvdet.GroundTruth):
         lvdet.write_ground_truth(dt, path)
     else:
         lvdet.write_detections(dt, path)
 
 
-def table(kind: str, folder: Path) -> lvdet.Detections | lvdet.GroundTruth:
-    if kind == "gt.json":
-        return lvdet.read_ground_truth(save(folder / "in" / "gt.json", lvis()))
+@pytest.fixture
+def content(
+    name: str, tmp_path_factory: pytest.TempPathFactory
+) -> lvdet.Detections | lvdet.GroundTruth:
+    """What goes into a file of this name."""
+    if name == "gt.json":
+        folder = tmp_path_factory.mktemp("in")
+        return lvdet.read_ground_truth(save(folder / "gt.json", lvis()))
     return lvdet.read_detections(ROWS)
 
 
@@ -319,48 +313,43 @@ def no_space(*_: object) -> None:
 @pytest.mark.parametrize("failing", ["fsync", "replace"])
 @pytest.mark.parametrize("existing", [True, False])
 def test_a_failed_write_leaves_the_target(
-    name: str, failing: str, existing: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str,
+    failing: str,
+    existing: bool,
+    content: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    (tmp_path / "in").mkdir()
-    out = tmp_path / "out"
-    out.mkdir()
-    content = table(name, tmp_path)
     if existing:
-        save(out / name, "as it was")
+        save(tmp_path / name, "as it was")
     monkeypatch.setattr(os, failing, no_space)
     with pytest.raises(lvdet.OutputError) as caught:
-        write(content, out / name)
-    assert str(out / name) in str(caught.value)
-    assert "No space left" in str(caught.value)
-    assert len(str(caught.value).splitlines()) == 1
-    assert [path.name for path in out.iterdir()] == ([name] if existing else [])
+        write(content, tmp_path / name)
+    text = one_line(caught.value)
+    assert str(tmp_path / name) in text
+    assert "No space left" in text
+    assert [path.name for path in tmp_path.iterdir()] == [name] * existing
     if existing:
-        assert (out / name).read_text() == "as it was"
+        assert (tmp_path / name).read_text() == "as it was"
 
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_a_write_that_is_stopped_leaves_the_target(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, content: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
 
-    (tmp_path / "in").mkdir()
-    out = tmp_path / "out"
-    out.mkdir()
-    content = table(name, tmp_path)
-    save(out / name, "as it was")
+    save(tmp_path / name, "as it was")
     monkeypatch.setattr(os, "fsync", stop)
     with pytest.raises(KeyboardInterrupt):
-        write(content, out / name)
-    assert [path.name for path in out.iterdir()] == [name]
-    assert (out / name).read_text() == "as it was"
+        write(content, tmp_path / name)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert (tmp_path / name).read_text() == "as it was"
 
 
 @pytest.mark.parametrize("name", TARGETS)
-def test_an_existing_file_is_replaced(name: str, tmp_path: Path) -> None:
-    (tmp_path / "in").mkdir()
-    content = table(name, tmp_path)
+def test_an_existing_file_is_replaced(name: str, content: Any, tmp_path: Path) -> None:
     path = save(tmp_path / name, "x" * 100_000)
     write(content, path)
     assert path.stat().st_size < 100_000
@@ -378,21 +367,17 @@ def test_a_file_is_replaced_by_what_was_read_from_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", TARGETS)
-def test_a_folder_that_is_not_there(name: str, tmp_path: Path) -> None:
-    (tmp_path / "in").mkdir()
-    content = table(name, tmp_path)
+def test_a_folder_that_is_not_there(name: str, content: Any, tmp_path: Path) -> None:
     with pytest.raises(lvdet.OutputError, match="cannot write: No such file"):
         write(content, tmp_path / "nowhere" / name)
 
 
 @pytest.mark.parametrize("name", TARGETS)
-def test_a_folder_in_the_place_of_the_file(name: str, tmp_path: Path) -> None:
-    (tmp_path / "in").mkdir()
-    content = table(name, tmp_path)
+def test_a_folder_in_the_place_of_the_file(name: str, content: Any, tmp_path: Path) -> None:
     (tmp_path / name).mkdir()
     with pytest.raises(lvdet.OutputError, match=r"cannot write: Is a directory"):
         write(content, tmp_path / name)
-    assert [path.name for path in tmp_path.iterdir() if path.name != "in"] == [name]
+    assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
 @pytest.mark.parametrize("target", ["file.txt/out.json", "n" * 251 + ".json"])
@@ -441,10 +426,3 @@ def test_an_unknown_ending(name: str, tmp_path: Path) -> None:
     with pytest.raises(lvdet.InputError, match=r"unknown extension .* expected one of \.json"):
         lvdet.write_detections(lvdet.read_detections(ROWS), tmp_path / name)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_json_lines_are_lines(tmp_path: Path) -> None:
-    lvdet.write_detections(lvdet.read_detections(ROWS), tmp_path / "out.jsonl")
-    text = (tmp_path / "out.jsonl").read_text()
-    assert [json.loads(line) for line in text.splitlines()] == ROWS
-    assert text.endswith("}\n")
