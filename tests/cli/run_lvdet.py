@@ -53,6 +53,11 @@ def lvdet_command(
     return _finished([COMMAND, *arguments], environment, input=input, cwd=cwd)
 
 
+def shell_command(text: str) -> Done:
+    """Runs a line of Bash."""
+    return _finished(["bash", "-c", text], {})
+
+
 def python_program(code: str, *arguments: str | Path, **environment: str) -> Done:
     """Runs some lines of Python in a process of their own."""
     return _finished([sys.executable, "-c", code, *arguments], environment)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -18,44 +18,34 @@ from cli.small_set import COCO, FOUND, LVIS, pair, save
 from lvdet.calibration.calibrate import SHOWN
 from lvdet.calibration.fitting import METHODS
 from lvdet.simulation.simulate import Settings, simulate_training
+from tabled import write_case
 
 
-@dataclass(frozen=True)
-class Files:
+class Files(NamedTuple):
     """Annotations and results of a validation and a training set."""
 
-    folder: Path
-    gt: Path
-    dt: Path
-    train_gt: Path
-    train_dt: Path
+    val: tuple[Path, Path]
+    train: tuple[Path, Path]
 
     @property
-    def train(self) -> tuple[Path, Path]:
-        return self.train_gt, self.train_dt
-
-    @property
-    def val(self) -> tuple[Path, Path]:
-        return self.gt, self.dt
+    def dt(self) -> Path:
+        return self.val[1]
 
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
-    folder = tmp_path_factory.mktemp("calibrate")
     settings = Settings(images=20, classes=10, dets_per_image=40, bias=1.0, seed=5)
-    found = Files(folder, *(folder / f"{name}.json" for name in ("gt", "dt", "tgt", "tdt")))
-    gt, dt = lvdet.simulate(images=20, classes=10, dets_per_image=40, bias=1.0, seed=5)
-    lvdet.write_ground_truth(gt, found.gt)
-    lvdet.write_detections(dt, found.dt)
-    gt, dt = simulate_training(settings, 30, overconfidence=1.0)
-    lvdet.write_ground_truth(gt, found.train_gt)
-    lvdet.write_detections(dt, found.train_dt)
-    return found
+    return Files(
+        write_case(*lvdet.simulate(**asdict(settings)), tmp_path_factory.mktemp("val")),
+        write_case(
+            *simulate_training(settings, 30, overconfidence=1.0), tmp_path_factory.mktemp("train")
+        ),
+    )
 
 
 @pytest.fixture(scope="module")
-def calibrator(files: Files) -> Path:
-    path = files.folder / "cal.json"
+def calibrator(files: Files, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("calibrator") / "cal.json"
     lvdet.Calibrator("beta").fit(*files.train).save(path)
     return path
 
@@ -376,7 +366,7 @@ def test_apply(ending: str, files: Files, calibrator: Path, tmp_path: Path) -> N
 def test_apply_as_a_process_of_its_own(files: Files, calibrator: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.json"
     lvdet_command("calibrate", "apply", calibrator, files.dt, "--output", out).good()
-    evaluated = lvdet.evaluate(files.gt, out)["pool"].metrics
+    evaluated = lvdet.evaluate(files.val[0], out)["pool"].metrics
     row = (
         lvdet.calibrate(*files.val, train=files.train, methods=["beta"], oracle=False)
         .blocks[0]
@@ -458,7 +448,7 @@ def test_apply_to_rows_that_do_not_fit(
     change: dict[str, Any], says: list[str], calibrator: Path, files: Files, tmp_path: Path
 ) -> None:
     """Nothing is written, and what was there stays."""
-    known = int(lvdet.read_ground_truth(files.gt).categories.ids[0])
+    known = int(lvdet.read_ground_truth(files.val[0]).categories.ids[0])
     row = {"image_id": 1, "category_id": known, "bbox": [0, 0, 5, 5], "score": 0.5}
     dt = save(tmp_path / "dt.json", [row, row | change])
     out = save(tmp_path / "out.json", "as it was")

@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 
 import lvdet
-from cli.run_lvdet import COMMAND, lvdet_call, lvdet_command, lvdet_started, python_program
+from cli.run_lvdet import (
+    COMMAND,
+    lvdet_call,
+    lvdet_command,
+    lvdet_started,
+    python_program,
+    shell_command,
+)
 from cli.small_set import pair, save
 
 VERBS = [
@@ -189,10 +196,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
     out.mkdir()
     save(out / "scores.json", "as it was")
     command = f'ulimit -f 0; exec "{COMMAND}" evaluate "{gt}" "{dt}" --output "{out}/scores.json"'
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
-    assert done.returncode == 1, done
-    assert done.stderr.startswith(f"lvdet: error: {out}/scores.json: cannot write: ")
-    assert done.stderr.count("\n") == 1
+    shell_command(command).refused(f"lvdet: error: {out}/scores.json: cannot write: ", code=1)
     assert [path.name for path in out.iterdir()] == ["scores.json"]
     assert (out / "scores.json").read_text() == "as it was"
 
@@ -224,9 +228,9 @@ def test_standard_output_that_is_full(verb: str, tmp_path: Path) -> None:
 def test_a_reader_that_goes_away(tmp_path: Path) -> None:
     gt, dt = pair(tmp_path)
     command = f'"{COMMAND}" evaluate "{gt}" "{dt}" | true; exit ${{PIPESTATUS[0]}}'
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
-    assert done.returncode in (0, 1, 141), done
-    assert done.stderr.count("\n") <= 1, done.stderr
+    done = shell_command(command)
+    assert done.code in (0, 1, 141), done
+    assert done.err.count("\n") <= 1, done
 
 
 def test_an_interrupted_command(tmp_path: Path) -> None:

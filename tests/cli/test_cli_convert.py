@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
-import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import lvdet
-from cli.run_lvdet import COMMAND, lvdet_call, lvdet_command
+from cli.run_lvdet import COMMAND, lvdet_call, lvdet_command, shell_command
 from cli.small_set import pair
 from files.record_files import Json, assert_holds, assert_same, save
 from writers.added_images import best, random_images, records_of
@@ -102,10 +101,7 @@ def test_a_full_disk_leaves_the_input(tmp_path: Path) -> None:
     path = save(tmp_path / "in.json", RECORDS)
     before = path.read_bytes()
     command = f'ulimit -f 1; exec "{COMMAND}" convert "{path}" -o "{path}"'
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
-    assert done.returncode == 1, done
-    assert done.stderr.startswith(f"lvdet: error: {path}: cannot write: ")
-    assert done.stderr.count("\n") == 1
+    shell_command(command).refused(f"lvdet: error: {path}: cannot write: ", code=1)
     assert path.read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == ["in.json"]
 
