@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pycocotools.mask as coco_mask
 import pytest
+from numpy.typing import NDArray
 
 import lvdet
 from lvdet.files import detections_json, parquet, stream
@@ -57,6 +58,12 @@ def polygons_of(content: bytes) -> list[list[float]]:
     numbers = np.frombuffer(content[4 + 4 * parts :], "<f8")
     assert lengths.sum() == len(numbers)
     return [part.tolist() for part in np.split(numbers, np.cumsum(lengths)[:-1])]
+
+
+def encoded(pixels: NDArray[Any]) -> Json:
+    """Compressed RLE as a JSON file has it."""
+    rle = coco_mask.encode(np.asfortranarray(pixels, dtype=np.uint8))
+    return {"size": list(rle["size"]), "counts": rle["counts"].decode()}
 
 
 def assert_mask(masks: lvdet.Masks, row: int, segmentation: Any) -> None:

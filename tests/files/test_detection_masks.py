@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -15,36 +14,16 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import lvdet
-from files.record_files import Json, assert_holds, bits, save
+from files.record_files import Json, assert_holds, bits, encoded, save
 from lvdet import _native
 from lvdet.tables.masks import NONE, RLE
+from oracles.cases import decoded, runs_of
 
 BASE: Json = {"image_id": 1, "category_id": 2, "score": 0.5}
 BOX = [1.0, 2.0, 3.0, 4.0]
 COMPRESSED = {"size": [4, 3], "counts": "174"}
 PLAIN = {"size": [4, 3], "counts": [1, 7, 4]}
 POLYGONS = [[1.0, 1.0, 5.5, 1.0, 5.5, 6.25], [0.0, 0.0, 1.0, 0.0, 1.0, 1.0, 0.0, 1.0]]
-
-
-def runs_of(pixels: NDArray[np.uint8]) -> list[int]:
-    """Run lengths, column by column, background first."""
-    flat = pixels.ravel(order="F")
-    edges = np.flatnonzero(np.diff(flat)) + 1
-    runs = np.diff([0, *edges, flat.size]).tolist()
-    return [0, *runs] if flat.size and flat[0] else runs
-
-
-def compressed(pixels: NDArray[np.uint8]) -> dict[str, Any]:
-    rle = coco_mask.encode(np.asfortranarray(pixels))
-    return {"size": list(rle["size"]), "counts": rle["counts"].decode()}
-
-
-def decoded(masks: lvdet.Masks, row: int) -> NDArray[np.uint8]:
-    """The pixels as pycocotools sees them."""
-    size = [int(masks.height[row]), int(masks.width[row])]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # pycocotools uses a deprecated NumPy protocol
-        return coco_mask.decode({"size": size, "counts": masks.row(row)})
 
 
 @pytest.mark.parametrize("segmentation", [COMPRESSED, PLAIN, POLYGONS, POLYGONS[:1]])
@@ -89,7 +68,7 @@ def test_backslashes_in_counts(tmp_path: Path) -> None:
     records = []
     while not any("\\" in record["segmentation"]["counts"] for record in records[-1:]):
         pixels[rng.integers(200, size=4), rng.integers(200, size=4)] = 1
-        records.append(BASE | {"bbox": BOX, "segmentation": compressed(pixels)})
+        records.append(BASE | {"bbox": BOX, "segmentation": encoded(pixels)})
     text = json.dumps(records)
     assert "\\\\" in text
     for path in (
@@ -192,7 +171,7 @@ def pixel_masks(draw: st.DrawFn) -> NDArray[np.uint8]:
 def test_boxes_are_those_of_pycocotools(
     tmp_path_factory: pytest.TempPathFactory, masks: list[NDArray[np.uint8]], plain: bool
 ) -> None:
-    segmentations = [compressed(pixels) for pixels in masks]
+    segmentations = [encoded(pixels) for pixels in masks]
     records = [
         BASE
         | {
@@ -210,7 +189,8 @@ def test_boxes_are_those_of_pycocotools(
         assert dt.masks is not None
         for row, (pixels, rle) in enumerate(zip(masks, segmentations, strict=True)):
             assert dt.masks.row(row) == rle["counts"].encode()
-            assert np.array_equal(decoded(dt.masks, row), pixels)
+            size = [int(dt.masks.height[row]), int(dt.masks.width[row])]
+            assert np.array_equal(decoded({"size": size, "counts": dt.masks.row(row)}), pixels)
 
 
 def test_boxes_of_polygons_are_their_corners(tmp_path: Path) -> None:

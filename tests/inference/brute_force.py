@@ -4,7 +4,6 @@ whole images by `grid_sample`, and pycocotools."""
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from torch import Tensor
 
 from lvdet.training.data.prediction import prediction_batches
 from lvdet.training.records.checkpoint import LoadedModel
+from oracles.cases import decoded
 
 Json = dict[str, Any]
 
@@ -104,9 +104,7 @@ def assert_same(found: list[Json], expected: list[Json], *, masks: bool = True) 
 
 def assert_mask(segmentation: Json, chance: Tensor) -> None:
     assert segmentation["size"] == list(chance.shape)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # pycocotools, of NumPy
-        pixels = coco.decode(segmentation).astype(bool)
+    pixels = decoded(segmentation).astype(bool)
     # The text is what pycocotools makes of these pixels.
     assert coco.encode(np.asfortranarray(pixels))["counts"].decode() == segmentation["counts"]
     wrong = pixels != (chance >= 0.5).numpy()

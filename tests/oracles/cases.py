@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import pycocotools.mask as coco_mask
+from numpy.typing import NDArray
 
 Json = dict[str, Any]
 Box = list[float]
@@ -88,6 +89,21 @@ def rename_classes(annotations: Json, results: Sequence[Json], seed: int) -> dic
         for name in ("neg_category_ids", "not_exhaustive_category_ids"):
             image[name] = [renamed[value] for value in image[name]]
     return renamed
+
+
+def decoded(rle: Json) -> NDArray[np.uint8]:
+    """The pixels as pycocotools sees them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # pycocotools 2.0.11 uses a deprecated NumPy protocol
+        return coco_mask.decode(rle)
+
+
+def runs_of(pixels: NDArray[Any]) -> list[int]:
+    """Run lengths, column by column, background first."""
+    flat = pixels.ravel(order="F")
+    edges = np.flatnonzero(np.diff(flat)) + 1
+    runs = np.diff([0, *edges, flat.size]).tolist()
+    return [0, *runs] if flat.size and flat[0] else runs
 
 
 def polygon_case(rng: random.Random) -> tuple[list[list[float]], int, int]:
@@ -448,9 +464,4 @@ def _segmentation(rng: random.Random, style: Style, image: Json, row: Json) -> t
         return polygons, area
     if form == "rle":
         return rle, area
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # pycocotools 2.0.11 uses a deprecated NumPy protocol
-        pixels = coco_mask.decode(rle).ravel(order="F")
-    edges = np.flatnonzero(np.diff(pixels)) + 1
-    runs = np.diff([0, *edges, pixels.size]).tolist()
-    return {"size": rle["size"], "counts": [0, *runs] if pixels[0] else runs}, area
+    return {"size": rle["size"], "counts": runs_of(decoded(rle))}, area

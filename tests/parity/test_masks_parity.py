@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import random
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -15,24 +14,14 @@ import lvdet
 from lvdet import _native
 from lvdet.files.records import masks_from_segmentations
 from oracles.boundary_reference import boundary_ious, evaluate_boundary
-from oracles.cases import coco_case, polygon_case
+from oracles.cases import coco_case, decoded, polygon_case, runs_of
 from tabled import assert_agree, read_case
 
 
-def runs_of(masks: lvdet.Masks, height: int, width: int, *, edges: bool) -> list[list[int]]:
+def native_runs(masks: lvdet.Masks, height: int, width: int, *, edges: bool) -> list[list[int]]:
     sizes = np.full(len(masks), height, np.int32), np.full(len(masks), width, np.int32)
     counts, offsets = _native.mask_runs(masks.columns, *sizes, edges)
     return [counts[a:b].tolist() for a, b in itertools.pairwise(offsets)]
-
-
-def coco_runs(rle: dict[str, object]) -> list[int]:
-    """The runs of a compressed RLE, by way of its pixels."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        pixels = coco_mask.decode(rle).reshape(-1, order="F")
-    changes = np.flatnonzero(np.diff(pixels)) + 1
-    runs = np.diff([0, *changes, len(pixels)]).tolist()
-    return [0, *runs] if len(pixels) and pixels[0] else runs
 
 
 @pytest.mark.parametrize("batch", range(8))
@@ -42,7 +31,7 @@ def test_polygons_run_for_run(batch: int) -> None:
         parts, height, width = polygon_case(rng)
         rle = coco_mask.merge(coco_mask.frPyObjects(parts, height, width))
         masks = masks_from_segmentations([parts])
-        runs = runs_of(masks, height, width, edges=False)[0]
+        runs = native_runs(masks, height, width, edges=False)[0]
         data, _ = _native.rle_encode(
             np.array(runs, dtype=np.uint32), np.array([0, len(runs)], dtype=np.int64)
         )
@@ -76,8 +65,8 @@ def test_compressed_strings_round_trip() -> None:
     for _ in range(200):
         height, width = rng.integers(1, 200, 2).tolist()
         for rle in random_rles(rng, 5, height, width):
-            runs = runs_of(masks_from_segmentations([rle]), height, width, edges=False)[0]
-            assert runs == coco_runs(rle)
+            runs = native_runs(masks_from_segmentations([rle]), height, width, edges=False)[0]
+            assert runs == runs_of(decoded(rle))
 
 
 def dilation(height: int, width: int) -> int:
@@ -91,18 +80,15 @@ def test_boundaries_pixel_by_pixel() -> None:
         height, width = rng.integers(1, 150, 2).tolist()
         reach = dilation(height, width)
         rles = random_rles(rng, 3, height, width)
-        runs = runs_of(masks_from_segmentations(rles), height, width, edges=True)
+        runs = native_runs(masks_from_segmentations(rles), height, width, edges=True)
         for rle, found in zip(rles, runs, strict=True):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                pixels = coco_mask.decode(rle)
+            pixels = decoded(rle)
             padded = np.pad(pixels, reach)
             inner = np.ones_like(pixels)
             for dy in range(2 * reach + 1):
                 for dx in range(2 * reach + 1):
                     inner &= padded[dy : dy + height, dx : dx + width]
-            expected = coco_runs(coco_mask.encode(np.asfortranarray(pixels - inner)))
-            assert found == expected, (height, width)
+            assert found == runs_of(pixels - inner), (height, width)
 
 
 def test_boundary_iou_of_pairs() -> None:
@@ -115,8 +101,8 @@ def test_boundary_iou_of_pairs() -> None:
         checked += 1
         dt, gt = random_rles(rng, 3, height, width), random_rles(rng, 3, height, width)
         expected = boundary_ious(dt, gt, [0, 0, 0])
-        dt_edges = runs_of(masks_from_segmentations(dt), height, width, edges=True)
-        gt_edges = runs_of(masks_from_segmentations(gt), height, width, edges=True)
+        dt_edges = native_runs(masks_from_segmentations(dt), height, width, edges=True)
+        gt_edges = native_runs(masks_from_segmentations(gt), height, width, edges=True)
         whole = coco_mask.iou(dt, gt, [0, 0, 0])
         for i, a in enumerate(dt_edges):
             for j, b in enumerate(gt_edges):

@@ -56,25 +56,17 @@ def test_calibration_by_a_fitted_calibrator(hostile: HostileSet) -> None:
     assert one.notes() == []
 
 
-def test_calibration_by_training_images(hostile: HostileSet) -> None:
-    gt, dt = hostile.annotations, hostile.results[0]
-    one = report(gt, [dt], train=[(gt, dt)], method="beta")
-    table = lvdet.calibrate(gt, dt, train=(gt, dt), methods=["beta"], oracle=False)
+@pytest.mark.parametrize(("place", "method", "trained"), [(0, "beta", True), (1, "platt", False)])
+def test_calibration_by_training_images_or_cross_validation(
+    place: int, method: str, trained: bool, hostile: HostileSet
+) -> None:
+    gt, dt = hostile.annotations, hostile.results[place]
+    one = report(gt, [dt], train=[(gt, dt)] if trained else (), method=method)
+    source: dict[str, Any] = {"train": (gt, dt)} if trained else {"folds": 5}
+    (block,) = lvdet.calibrate(gt, dt, methods=[method], oracle=False, **source).blocks
     calibration = one.studies[0].calibration
     assert calibration is not None
-    (block,) = table.blocks
-    for name, value in block.rows["beta"].pool.items():
-        assert calibration.worth_after.pool[name] == pytest.approx(value, abs=1e-12)
-
-
-def test_calibration_by_cross_validation(hostile: HostileSet) -> None:
-    gt, dt = hostile.annotations, hostile.results[1]
-    one = report(gt, [dt], method="platt")
-    table = lvdet.calibrate(gt, dt, methods=["platt"], folds=5, oracle=False)
-    calibration = one.studies[0].calibration
-    assert calibration is not None
-    (block,) = table.blocks
-    for name, value in block.rows["platt"].pool.items():
+    for name, value in block.rows[method].pool.items():
         assert calibration.worth_after.pool[name] == pytest.approx(value, abs=1e-12)
         assert calibration.worth_before.pool[name] == pytest.approx(
             block.uncalibrated.pool[name], abs=1e-12

@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pycocotools.mask as coco_mask
 import pytest
 from numpy.typing import NDArray
 
 import lvdet
-from files.record_files import assert_holds
+from files.record_files import assert_holds, encoded
 from writers.test_top_k_writer import Tensor, small_journal
 
 RLE = {"size": [4, 3], "counts": "174"}
@@ -21,11 +20,6 @@ POLYGONS = [[1.0, 1.0, 5.5, 1.0, 5.5, 6.25], [0.0, 0.0, 1.0, 0.0, 1.0, 1.0, 0.0,
 
 def pixels(count: int, seed: int = 0, size: tuple[int, int] = (30, 20)) -> NDArray[np.bool_]:
     return np.random.default_rng(seed).random((count, *size)) < 0.4
-
-
-def encoded(mask: NDArray[Any]) -> dict[str, Any]:
-    rle = coco_mask.encode(np.asfortranarray(mask, dtype=np.uint8))
-    return {"size": list(rle["size"]), "counts": rle["counts"].decode()}
 
 
 @pytest.mark.parametrize(

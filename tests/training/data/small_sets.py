@@ -10,6 +10,7 @@ import numpy as np
 from PIL import Image
 
 from lvdet.training.data import Dataset, read_dataset
+from oracles.cases import runs_of
 
 
 @dataclass
@@ -87,9 +88,6 @@ def random_set(folder: Path, images: int = 12, classes: int = 7, seed: int = 0) 
             if place % 2:
                 inside = np.zeros((height, width), bool)
                 inside[y : y + h, x : x + w] = random.random((h, w)) < 0.8
-                flat = np.concatenate(([False], inside.ravel(order="F")))
-                edges = np.flatnonzero(np.diff(flat))
-                counts = np.diff(np.concatenate(([0], edges, [inside.size]))).tolist()
-                runs = {"size": [height, width], "counts": counts}
+                runs = {"size": [height, width], "counts": runs_of(inside)}
             made.annotation(image, int(random.integers(1, classes + 1)), (x, y, w, h), runs)
     return made
