@@ -82,7 +82,7 @@ def second_results(folder: Path) -> Path:
 def _compare(gt: str, first: str, second: str, resamples: int) -> int:
     """One round: prints what it took, and how far its numbers are from those of `evaluate`."""
     import lvdet
-    from lvdet.comparison.compare import compare_pairs
+    from lvdet.comparison.compare import Bootstrap, compare_pairs
     from lvdet.evaluation.load_pair import load_pair
     from lvdet.limits.needs import everything
 
@@ -90,7 +90,7 @@ def _compare(gt: str, first: str, second: str, resamples: int) -> int:
     one = load_pair(gt, first, everything)
     pairs = [one, load_pair(one.gt, second, everything)]
     read = time.perf_counter()
-    result = compare_pairs(pairs, resamples=resamples)
+    result = compare_pairs(pairs, bootstrap=Bootstrap(resamples))
     end, cpu = time.perf_counter(), time.process_time()
     worst = 0.0
     for place, pair in enumerate(pairs):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from lvdet.errors import InputError
 from lvdet.evaluation.input_warnings import input_warnings
 from lvdet.evaluation.load_pair import Annotations, ResultSource, load_pair
 from lvdet.evaluation.pair import Pair
-from lvdet.evaluation.protocols import PROTOCOLS, choose_protocols
+from lvdet.evaluation.protocols import PROTOCOLS, Plan
 from lvdet.evaluation.summary import NAMES
 from lvdet.files.progress import Progress, track
 from lvdet.limits.budgets import PerClass, describe
@@ -38,6 +39,29 @@ CONFIDENCE = 0.95
 _FEWEST_RESAMPLES = 100
 #: A class with objects in fewer images is not tested for itself: its standard error is too small.
 FEWEST_IMAGES = 10
+
+
+@dataclass(frozen=True)
+class Bootstrap:
+    """How images are resampled: how often, for which confidence level, from which seed."""
+
+    resamples: int = RESAMPLES
+    confidence: float = CONFIDENCE
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        resamples, seed = self.resamples, self.seed
+        if isinstance(resamples, bool) or not isinstance(resamples, int):
+            raise InputError(f"resamples is {resamples!r}, expected an integer")
+        if resamples < _FEWEST_RESAMPLES:
+            raise InputError(f"resamples is {resamples}, expected at least {_FEWEST_RESAMPLES}")
+        if not 0 < self.confidence < 1:
+            raise InputError(f"confidence is {self.confidence}, expected a number between 0 and 1")
+        if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+            raise InputError(f"seed is {seed!r}, expected a non-negative integer")
+
+
+DEFAULT = Bootstrap()
 
 
 def compare(
@@ -71,7 +95,7 @@ def compare(
     if isinstance(detections, str) or not isinstance(detections, Sequence):
         raise InputError("detections must be a list of tables or paths, baseline first")
     _require_several(len(detections))
-    require_settings(resamples, confidence, seed)
+    bootstrap = Bootstrap(resamples, confidence, seed)
     if sum(isinstance(source, str) and source == "-" for source in detections) > 1:
         raise InputError("standard input (-) can be read only once")
 
@@ -93,9 +117,7 @@ def compare(
         names=names,
         dets_per_image=dets_per_image,
         dets_per_class=dets_per_class,
-        resamples=resamples,
-        confidence=confidence,
-        seed=seed,
+        bootstrap=bootstrap,
         classes_shown=classes_shown,
         progress=progress,
     )
@@ -107,25 +129,17 @@ def compare_pairs(
     names: Sequence[str] | None = None,
     dets_per_image: int | None = None,
     dets_per_class: int | None = None,
-    resamples: int = RESAMPLES,
-    confidence: float = CONFIDENCE,
-    seed: int = 0,
+    bootstrap: Bootstrap = DEFAULT,
     classes_shown: int = CLASSES_SHOWN,
     progress: Progress | None = None,
 ) -> Comparison:
     """The same for pairs of one ground truth and results of which nothing was left out."""
     _require_several(len(pairs))
-    require_settings(resamples, confidence, seed)
     _require_alike(pairs)
     sources = [pair.results.source for pair in pairs]
     called = short_names(sources) if names is None else given_names(names, len(pairs))
-    gt = pairs[0].gt
-    chosen = choose_protocols(
-        PROTOCOLS,
-        federated=gt.federated,
-        dets_per_image=dets_per_image,
-        dets_per_class=dets_per_class,
-    )
+    gt, resamples, confidence = pairs[0].gt, bootstrap.resamples, bootstrap.confidence
+    chosen = Plan(dets_per_image=dets_per_image, dets_per_class=dets_per_class).chosen(gt)
     budgets = {item.name: item.budgets for item in chosen}
     fixed = budgets["fixed"][0]
     assert isinstance(fixed, PerClass)
@@ -141,7 +155,7 @@ def compare_pairs(
     with track(progress, "resampling images", "resamples") as update:
         step = 2 * LANES * thread_count()
         for first in range(0, resamples, step):
-            drawing.add(first, min(step, resamples - first), seed)
+            drawing.add(first, min(step, resamples - first), bootstrap.seed)
             if update is not None:
                 update(min(first + step, resamples), resamples)
     texts = {name: describe(limits) for name, limits in budgets.items()}
@@ -160,7 +174,7 @@ def compare_pairs(
         compared,
         resamples,
         confidence,
-        seed,
+        bootstrap.seed,
         _facts(pairs, called),
         warnings,
         classes_shown,
@@ -201,18 +215,10 @@ class _Drawing:
         errors = np.where(
             self._group_images < FEWEST_IMAGES, np.nan, self._metric_spread.errors()[place - 1]
         )
-        base, own = self._metrics[0], self._metrics[place]
+        found = _differences(self._metrics[0], self._metrics[place], errors, confidence)
         return {
-            protocol: {
-                name: by_error(
-                    float(base[row, column]),
-                    float(own[row, column]),
-                    float(errors[row, column]),
-                    confidence,
-                )
-                for column, name in enumerate(NAMES)
-            }
-            for row, protocol in enumerate(PROTOCOLS)
+            protocol: dict(zip(NAMES, row, strict=True))
+            for protocol, row in zip(PROTOCOLS, found, strict=True)
         }
 
     def old_beyond_fixed(self, place: int, confidence: float) -> Difference:
@@ -225,20 +231,9 @@ class _Drawing:
         """Those of a detector that have objects."""
         categories = self._gt.categories
         errors = self._class_spread.errors()[place - 1]
-        base, own = self._classes[0], self._classes[place]
         rows = np.flatnonzero(self.objects).tolist()
-        pairs = [
-            [
-                by_error(
-                    float(base[kind, row]),
-                    float(own[kind, row]),
-                    float(errors[kind, row]),
-                    confidence,
-                )
-                for kind in (0, 1)
-            ]
-            for row in rows
-        ]
+        base, own = self._classes[0].T[rows], self._classes[place].T[rows]
+        pairs = _differences(base, own, errors.T[rows], confidence)
         tested = [bool(self.images[row] >= FEWEST_IMAGES) for row in rows]
         chances = [
             fixed.p_value if able else float("nan")
@@ -279,16 +274,18 @@ def _require_several(detectors: int) -> None:
         raise InputError(f"{detectors} results to compare, expected at least 2")
 
 
-def require_settings(resamples: int, confidence: float, seed: int) -> None:
-    """Refuses settings that no bootstrap can be made with."""
-    if isinstance(resamples, bool) or not isinstance(resamples, int):
-        raise InputError(f"resamples is {resamples!r}, expected an integer")
-    if resamples < _FEWEST_RESAMPLES:
-        raise InputError(f"resamples is {resamples}, expected at least {_FEWEST_RESAMPLES}")
-    if not 0 < confidence < 1:
-        raise InputError(f"confidence is {confidence}, expected a number between 0 and 1")
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise InputError(f"seed is {seed!r}, expected a non-negative integer")
+def _differences(
+    baseline: NDArray[np.float64],
+    value: NDArray[np.float64],
+    error: NDArray[np.float64],
+    confidence: float,
+) -> list[list[Difference]]:
+    """The differences of two tables of numbers with their standard errors."""
+    tables = (baseline.tolist(), value.tolist(), error.tolist())
+    return [
+        [by_error(*numbers, confidence) for numbers in zip(*rows, strict=True)]
+        for rows in zip(*tables, strict=True)
+    ]
 
 
 def _require_alike(pairs: Sequence[Pair]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,16 +74,16 @@ def work_out(
     missed = np.flatnonzero(objects & ~found & ~pointed)
 
     truth = _each(gt.category[objects], len(gt.categories))
-    curves = _Curves(matches)
+    precision = partial(_precision, matches)
     after = np.empty((len(KINDS) + len(TOTALS), len(truth)))
     for kind in (BOTH, DUPLICATE, BACKGROUND):
-        after[kind] = curves.precision(right, counted & (rows.kind != kind), truth)
+        after[kind] = precision(right, counted & (rows.kind != kind), truth)
 
     points[points] = ~found[rows.target[points]]
     best = _best_of_each_object(rows, score, points)
     placed = best & (rows.kind == LOCALISATION)
     kept = counted & ((rows.kind != LOCALISATION) | placed)
-    after[LOCALISATION] = curves.precision(right | placed, kept, truth)
+    after[LOCALISATION] = precision(right | placed, kept, truth)
 
     renamed = best & (rows.kind == CLASSIFICATION)
     kept = counted & ((rows.kind != CLASSIFICATION) | renamed)
@@ -90,14 +91,12 @@ def work_out(
     category[renamed] = gt.category[rows.target[renamed]]
     order = _ranked_again(pair, rows, score, category, kept)
     offsets = np.append(0, np.cumsum(_each(category[order], len(truth))))
-    after[CLASSIFICATION] = curves.precision(
-        right | renamed, kept, truth, order=order, offsets=offsets
-    )
+    after[CLASSIFICATION] = precision(right | renamed, kept, truth, order=order, offsets=offsets)
 
     fewer = (truth - _each(gt.category[gone], len(truth)) for gone in (missed, unfound))
-    after[MISSED], after[-1] = (curves.precision(right, counted, left) for left in fewer)
-    after[-2] = curves.precision(right, right, truth)
-    return Costs(curves.precision(right, counted, truth), after, missed, unfound)
+    after[MISSED], after[-1] = (precision(right, counted, left) for left in fewer)
+    after[-2] = precision(right, right, truth)
+    return Costs(precision(right, counted, truth), after, missed, unfound)
 
 
 def _each(category: NDArray[np.int32], classes: int) -> NDArray[np.int64]:
@@ -135,29 +134,23 @@ def _ranked_again(
     return places[np.lexsort(keys)]
 
 
-class _Curves:
-    """AP of each class, for any choice of rows that are kept and right."""
-
-    def __init__(self, matches: Matches) -> None:
-        self._matches = matches
-
-    def precision(
-        self,
-        right: NDArray[np.bool_],
-        kept: NDArray[np.bool_],
-        truth: NDArray[np.int64],
-        *,
-        order: NDArray[np.int32] | None = None,
-        offsets: NDArray[np.int64] | None = None,
-    ) -> NDArray[np.float64]:
-        """[C] AP; NaN where there is nothing to find."""
-        outcomes = np.zeros((len(right), 1, 2, 1), dtype=np.uint8)
-        outcomes[:, 0, 0, 0] = right
-        curves, _ = accumulate(
-            replace(self._matches, outcomes=outcomes, thresholds=self._matches.thresholds[:1]),
-            truth.reshape(-1, 1),
-            self._matches.category_offsets if offsets is None else offsets,
-            order=order,
-            keep=kept,
-        )
-        return curves.precision[:, 0, 0]
+def _precision(
+    matches: Matches,
+    right: NDArray[np.bool_],
+    kept: NDArray[np.bool_],
+    truth: NDArray[np.int64],
+    *,
+    order: NDArray[np.int32] | None = None,
+    offsets: NDArray[np.int64] | None = None,
+) -> NDArray[np.float64]:
+    """[C] AP for any choice of rows that are kept and right; NaN where there is nothing to find."""
+    outcomes = np.zeros((len(right), 1, 2, 1), dtype=np.uint8)
+    outcomes[:, 0, 0, 0] = right
+    curves, _ = accumulate(
+        replace(matches, outcomes=outcomes, thresholds=matches.thresholds[:1]),
+        truth.reshape(-1, 1),
+        matches.category_offsets if offsets is None else offsets,
+        order=order,
+        keep=kept,
+    )
+    return curves.precision[:, 0, 0]

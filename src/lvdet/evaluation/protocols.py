@@ -44,31 +44,6 @@ def old_budget(federated: bool) -> Budget:
     return PerImage(LVIS_PER_IMAGE) if federated else PerImageClass(COCO_PER_IMAGE_CLASS)
 
 
-def choose_protocols(
-    names: Sequence[str],
-    *,
-    federated: bool,
-    dets_per_image: int | None = None,
-    dets_per_class: int | None = None,
-) -> list[Protocol]:
-    """The protocols by name, with their usual budgets where none is given."""
-    old = old_budget(federated) if dets_per_image is None else PerImage(dets_per_image)
-    fixed = PerClass(FIXED_PER_CLASS if dets_per_class is None else dets_per_class)
-    known = {
-        "old": Protocol("old", (old,)),
-        "fixed": Protocol("fixed", (fixed,)),
-        "pool": Protocol("pool", (fixed,), pooled=True),
-    }
-    if isinstance(names, str):
-        names = [names]
-    unknown = [name for name in names if name not in known]
-    if unknown or not names:
-        raise InputError(
-            f"unknown protocol {', '.join(unknown)!r}, expected any of {', '.join(known)}"
-        )
-    return [known[name] for name in dict.fromkeys(names)]
-
-
 @dataclass(frozen=True)
 class Plan:
     """What `evaluate` is asked for; the fields are its arguments."""
@@ -80,13 +55,22 @@ class Plan:
     groups: Mapping[str, Iterable[int | str]] | None = None
 
     def chosen(self, gt: GroundTruth) -> list[Protocol]:
-        """The protocols with their budgets."""
-        return choose_protocols(
-            self.protocols,
-            federated=gt.federated,
-            dets_per_image=self.dets_per_image,
-            dets_per_class=self.dets_per_class,
-        )
+        """The protocols by name, with their usual budgets where none is given."""
+        image, of_class = self.dets_per_image, self.dets_per_class
+        old = old_budget(gt.federated) if image is None else PerImage(image)
+        fixed = PerClass(FIXED_PER_CLASS if of_class is None else of_class)
+        known = {
+            "old": Protocol("old", (old,)),
+            "fixed": Protocol("fixed", (fixed,)),
+            "pool": Protocol("pool", (fixed,), pooled=True),
+        }
+        names = [self.protocols] if isinstance(self.protocols, str) else self.protocols
+        unknown = [name for name in names if name not in known]
+        if unknown or not names:
+            raise InputError(
+                f"unknown protocol {', '.join(unknown)!r}, expected any of {', '.join(known)}"
+            )
+        return [known[name] for name in dict.fromkeys(names)]
 
     def selected(self, gt: GroundTruth) -> NDArray[np.int64]:
         """Rows of the classes evaluated."""

@@ -19,9 +19,9 @@ from lvdet.evaluation.pair import Pair
 from lvdet.evaluation.protocols import LVIS_PER_IMAGE
 from lvdet.files.progress import Update
 from lvdet.limits.budgets import Budget, PerClass, PerImage, apply
-from lvdet.studies.account import OUTCOMES, Account, Exchanged, outcomes
+from lvdet.studies.account import Account, Showing, Shown, outcomes
 from lvdet.tables.ground_truth import GroundTruth
-from lvdet.tables.problems import category_rows, image_rows
+from lvdet.tables.problems import image_rows
 
 #: Detections drawn on an image, and exchanged ones listed beside it at most.
 TOP, MOST_EXCHANGED = 20, 10
@@ -65,16 +65,6 @@ class PictureFolder:
         return [root, *sorted(one for one in root.iterdir() if one.is_dir())]
 
 
-@dataclass(frozen=True)
-class Box:
-    """A detection on an image. outcome: "right", "wrong" or "not counted", at IoU 0.5."""
-
-    name: str
-    score: float
-    box: tuple[float, ...]
-    outcome: str
-
-
 @dataclass(frozen=True, eq=False)
 class Picture:
     """An image with its best detections before and after calibration, and what re-ranking by
@@ -90,10 +80,10 @@ class Picture:
     width: int
     height: int
     thumbnail: bytes
-    before: list[Box]
-    after: list[Box]
-    dropped: list[Box]
-    added: list[Box]
+    before: list[Shown]
+    after: list[Shown]
+    dropped: list[Shown]
+    added: list[Shown]
     dropped_count: int
     added_count: int
     class_cap: int
@@ -134,8 +124,8 @@ def take_pictures(
                 thumbnail,
                 best[0],
                 best[-1] if len(best) > 1 else [],
-                _boxes(exchanged.dropped),
-                _boxes(exchanged.added),
+                list(exchanged.dropped[:MOST_EXCHANGED]),
+                list(exchanged.added[:MOST_EXCHANGED]),
                 len(exchanged.dropped),
                 len(exchanged.added),
                 class_cap,
@@ -151,24 +141,13 @@ class _Side:
 
     def __init__(self, pair: Pair, score: Floats, outcome: NDArray[np.int8]) -> None:
         self.ranking = replace(pair.results.ranking, score=score)
-        self._box = pair.results.detections.box
         self.outcome = outcome
-        self._class = category_rows(pair.gt, self.ranking)
-        self._names = pair.gt.categories.names
+        self._show = Showing(pair.gt, pair.results.detections.with_scores(score), outcome)
 
-    def best(self, rows: NDArray[np.int64]) -> list[Box]:
+    def best(self, rows: NDArray[np.int64]) -> list[Shown]:
         """The best of some rows."""
         order = np.argsort(-self.ranking.score[rows], kind="stable")[:TOP]
-        return [self._drawn(row) for row in rows[order].tolist()]
-
-    def _drawn(self, row: int) -> Box:
-        known = int(self._class[self.ranking.category[row]])
-        return Box(
-            self._names[known] if known >= 0 else "",
-            float(self.ranking.score[row]),
-            tuple(self._box[row].tolist()),
-            OUTCOMES[self.outcome[row]],
-        )
+        return self._show.rows(rows[order])
 
 
 def _chosen(
@@ -218,10 +197,6 @@ def _required(gt: GroundTruth, row: int, folder: PictureFolder) -> Path:
         name = gt.images.file_names[row]
         raise InputError(f"{folder.path}: image {gt.images.ids[row]} ({name!r}) not found")
     return path
-
-
-def _boxes(items: Sequence[Exchanged]) -> list[Box]:
-    return [Box(item.name, item.score, item.box, item.outcome) for item in items[:MOST_EXCHANGED]]
 
 
 def _thumbnail(path: Path) -> tuple[bytes, tuple[int, int]]:

@@ -17,7 +17,7 @@ from lvdet.calibration.labelled_scores import (
     require_right,
     require_same_classes,
 )
-from lvdet.comparison.compare import CONFIDENCE, compare_pairs, require_settings
+from lvdet.comparison.compare import Bootstrap, compare_pairs
 from lvdet.comparison.comparison_result import Comparison
 from lvdet.comparison.detector_names import given_names, short_names
 from lvdet.diagnosis.diagnose import FOREGROUND
@@ -156,7 +156,7 @@ def report(
         raise InputError("image ids were given without a folder of images")
     folder = None if images is None else PictureFolder(Path(images), tuple(image_ids))
     Recipe.of(method)  # refused before the work begins, as the next
-    require_settings(resamples, CONFIDENCE, seed)
+    bootstrap = Bootstrap(resamples, seed=seed)
     pairs: list[Pair] = []
     for one in detections:
         pair = load_pair(
@@ -180,9 +180,7 @@ def report(
             folder = replace(folder, image_ids=shown)
     comparison = None
     if len(pairs) > 1 and len(pairs[0].gt.images) > 1:  # of one image nothing can be drawn
-        comparison = compare_pairs(
-            pairs, names=called, resamples=resamples, seed=seed, progress=progress
-        )
+        comparison = compare_pairs(pairs, names=called, bootstrap=bootstrap, progress=progress)
     return Report(studies, comparison, bool(image_ids))
 
 

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from lvdet.errors import InputError
 from lvdet.evaluation.pair import Pair
 from lvdet.limits.budgets import Budget
+from lvdet.tables.detections import Detections
+from lvdet.tables.ground_truth import GroundTruth
 from lvdet.tables.matches import Matches
 from lvdet.tables.problems import category_rows, image_rows
 
@@ -28,8 +30,8 @@ def outcomes(matches: Matches, rows: int) -> NDArray[np.int8]:
 
 
 @dataclass(frozen=True)
-class Exchanged:
-    """A detection that went or came. outcome: "right", "wrong" or "not counted", at IoU 0.5."""
+class Shown:
+    """A detection, for a reader. outcome: "right", "wrong" or "not counted", at IoU 0.5."""
 
     category_id: int
     name: str
@@ -48,14 +50,38 @@ class Exchanged:
         }
 
 
+class Showing:
+    """Detections as they are shown; outcome: [N] as of `outcomes`."""
+
+    def __init__(self, gt: GroundTruth, detections: Detections, outcome: NDArray[np.int8]) -> None:
+        self._names, self._detections, self._outcome = gt.categories.names, detections, outcome
+        self._class_rows = category_rows(gt, detections)
+
+    def rows(self, rows: NDArray[np.int64]) -> list[Shown]:
+        """Some of them."""
+        return [self._row(row) for row in rows.tolist()]
+
+    def _row(self, row: int) -> Shown:
+        dt = self._detections
+        category = int(dt.category[row])
+        known = int(self._class_rows[category])
+        return Shown(
+            int(dt.category_ids[category]),
+            self._names[known] if known >= 0 else "",
+            float(dt.score[row]),
+            tuple(dt.box[row].tolist()),
+            OUTCOMES[self._outcome[row]],
+        )
+
+
 @dataclass(frozen=True)
 class ImageAccount:
     """The exchange in one image, both sides by falling score."""
 
     image_id: int
     file_name: str
-    dropped: tuple[Exchanged, ...]
-    added: tuple[Exchanged, ...]
+    dropped: tuple[Shown, ...]
+    added: tuple[Shown, ...]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, a line of `lvdet rerank --account`."""
@@ -91,11 +117,11 @@ class Account:
 
     def __init__(self, pair: Pair, before: Sequence[Budget], after: Sequence[Budget]) -> None:
         gt, detections = pair.gt, pair.results.detections
-        self._gt, self._detections = gt, detections
+        self._gt = gt
         first, self.kept = (_kept(pair, budgets) for budgets in (before, after))
-        self._dropped, self._outcome = first & ~self.kept, outcomes(pair.matches, len(detections))
+        self._dropped = first & ~self.kept
+        self._show = Showing(gt, detections, outcomes(pair.matches, len(detections)))
         image = image_rows(gt, detections)
-        self._class_rows = category_rows(gt, detections)
         rows = np.flatnonzero(first ^ self.kept)
         where = image[detections.image[rows]]
         order = np.lexsort((rows, -detections.score[rows], where))
@@ -127,20 +153,8 @@ class Account:
         return ImageAccount(
             int(images.ids[at]),
             images.file_names[at],
-            tuple(self._exchanged(row) for row in rows[went].tolist()),
-            tuple(self._exchanged(row) for row in rows[~went].tolist()),
-        )
-
-    def _exchanged(self, row: int) -> Exchanged:
-        dt = self._detections
-        category = int(dt.category[row])
-        known = int(self._class_rows[category])
-        return Exchanged(
-            int(dt.category_ids[category]),
-            self._gt.categories.names[known] if known >= 0 else "",
-            float(dt.score[row]),
-            tuple(dt.box[row].tolist()),
-            OUTCOMES[self._outcome[row]],
+            tuple(self._show.rows(rows[went])),
+            tuple(self._show.rows(rows[~went])),
         )
 
 

@@ -8,7 +8,6 @@ from collections.abc import KeysView, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from threading import RLock
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -238,12 +237,7 @@ class TopKWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
         """Closes it; after an error the journal stays, to resume from."""
         if kind is None:
             self.close()

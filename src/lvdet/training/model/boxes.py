@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
+from typing import Any
 
 import torch
 from torch import Tensor
-
-from lvdet.training.model.constants import on_device
 
 #: A decoded side is at most this many times the anchor's, as a logarithm.
 _LARGEST = math.log(1000.0 / 16)
@@ -64,3 +64,10 @@ def clip(box: Tensor, size: Tensor) -> Tensor:
 def is_box(box: Tensor) -> Tensor:
     """[...] bool, which are at least `SMALLEST_SIDE` wide and high."""
     return (box[..., 2:] - box[..., :2] >= SMALLEST_SIDE).all(-1)
+
+
+@lru_cache(maxsize=1024)
+def on_device(values: tuple[Any, ...], device: torch.device) -> Tensor:
+    """The tensor of a tuple of numbers, or of tuples of them, copied to the device once (a copy
+    from the host is a wait); not to be changed."""
+    return torch.tensor(values, device=device)

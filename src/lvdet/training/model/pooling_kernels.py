@@ -16,7 +16,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from lvdet.training.model.constants import on_device
+from lvdet.training.model.boxes import on_device
 
 
 def pool_on_gpu(
@@ -83,22 +83,26 @@ class _Pooling(torch.autograd.Function):
 
 
 @triton.jit
-def _along(start, size, number, sample, limit, samples: tl.constexpr):
-    """Where a point lies in one direction: the two pixels around it, and their weights; those of a
-    point more than a pixel outside are 0."""
-    at = start + number * size + (sample + 0.5) * size / samples
-    inside = (at >= -1.0) & (at <= limit.to(tl.float32))
-    at = tl.minimum(tl.maximum(at, 0.0), limit.to(tl.float32) - 1.0)
-    low = at.to(tl.int64)
-    high = tl.minimum(low + 1, limit - 1)
-    part = at - low.to(tl.float32)
-    return low, high, tl.where(inside, 1.0 - part, 0.0), tl.where(inside, part, 0.0)
+def _box(place, span, box):
+    """Where the pixels of a box's image begin, its height and width, and the span of the box."""
+    first, height = tl.load(place + box * 3), tl.load(place + box * 3 + 1)
+    x, y = tl.load(span + box * 4), tl.load(span + box * 4 + 1)
+    wide, high = tl.load(span + box * 4 + 2), tl.load(span + box * 4 + 3)
+    return first, height, tl.load(place + box * 3 + 2), x, y, wide, high
 
 
 @triton.jit
-def _pixel(pixels, first, width, row, column, channels):
-    """The channels of one pixel of an image."""
-    return pixels + (first + row * width + column) * channels
+def _along(start, size, number, step: tl.constexpr, limit, samples: tl.constexpr):
+    """In one direction, a pixel beside a point and its weight: of every point there are two, at
+    even steps the lower; the weight is 0 for a point more than a pixel outside."""
+    at = start + number * size + (step // 2 + 0.5) * size / samples
+    inside = (at >= -1.0) & (at <= limit.to(tl.float32))
+    at = tl.minimum(tl.maximum(at, 0.0), limit.to(tl.float32) - 1.0)
+    low = at.to(tl.int64)
+    part = at - low.to(tl.float32)
+    upper: tl.constexpr = step % 2
+    weight = upper * part + (1 - upper) * (1.0 - part)
+    return tl.minimum(low + upper, limit - 1), tl.where(inside, weight, 0.0)
 
 
 @triton.jit
@@ -107,29 +111,17 @@ def _gather(
     side: tl.constexpr, samples: tl.constexpr, block: tl.constexpr,
 ):  # fmt: skip
     """A bin is the mean over its points of the pixels around them."""
-    box = tl.program_id(0).to(tl.int64)
-    number = tl.program_id(1)
-    first, height = tl.load(place + box * 3), tl.load(place + box * 3 + 1)
-    width = tl.load(place + box * 3 + 2)
-    x, y = tl.load(span + box * 4), tl.load(span + box * 4 + 1)
-    wide, high = tl.load(span + box * 4 + 2), tl.load(span + box * 4 + 3)
+    box, number = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    first, height, width, x, y, wide, high = _box(place, span, box)
     channel = tl.arange(0, block)
     there = channel < channels
     total = tl.zeros((block,), dtype=tl.float32)
-    for vertical in tl.static_range(samples):
-        up, down, of_up, of_down = _along(y, high, number // side, vertical, height, samples)
-        for horizontal in tl.static_range(samples):
-            left, right, of_left, of_right = _along(
-                x, wide, number % side, horizontal, width, samples
-            )
-            at = _pixel(pixels, first, width, up, left, channels) + channel
-            total += of_up * of_left * tl.load(at, mask=there, other=0.0).to(tl.float32)
-            at = _pixel(pixels, first, width, up, right, channels) + channel
-            total += of_up * of_right * tl.load(at, mask=there, other=0.0).to(tl.float32)
-            at = _pixel(pixels, first, width, down, left, channels) + channel
-            total += of_down * of_left * tl.load(at, mask=there, other=0.0).to(tl.float32)
-            at = _pixel(pixels, first, width, down, right, channels) + channel
-            total += of_down * of_right * tl.load(at, mask=there, other=0.0).to(tl.float32)
+    for down in tl.static_range(2 * samples):
+        row, of_row = _along(y, high, number // side, down, height, samples)
+        for right in tl.static_range(2 * samples):
+            column, of_column = _along(x, wide, number % side, right, width, samples)
+            at = pixels + (first + row * width + column) * channels + channel
+            total += of_row * of_column * tl.load(at, mask=there, other=0.0).to(tl.float32)
     out = bins + (box * side * side + number) * channels + channel
     tl.store(out, (total / (samples * samples)).to(bins.dtype.element_ty), mask=there)
 
@@ -140,27 +132,15 @@ def _scatter(
     side: tl.constexpr, samples: tl.constexpr, block: tl.constexpr,
 ):  # fmt: skip
     """The gradient of a bin goes to the pixels that it was made of."""
-    box = tl.program_id(0).to(tl.int64)
-    number = tl.program_id(1)
-    first, height = tl.load(place + box * 3), tl.load(place + box * 3 + 1)
-    width = tl.load(place + box * 3 + 2)
-    x, y = tl.load(span + box * 4), tl.load(span + box * 4 + 1)
-    wide, high = tl.load(span + box * 4 + 2), tl.load(span + box * 4 + 3)
+    box, number = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    first, height, width, x, y, wide, high = _box(place, span, box)
     channel = tl.arange(0, block)
     there = channel < channels
     source = gradient + (box * side * side + number) * channels + channel
     part = tl.load(source, mask=there, other=0.0).to(tl.float32) / (samples * samples)
-    for vertical in tl.static_range(samples):
-        up, down, of_up, of_down = _along(y, high, number // side, vertical, height, samples)
-        for horizontal in tl.static_range(samples):
-            left, right, of_left, of_right = _along(
-                x, wide, number % side, horizontal, width, samples
-            )
-            at = _pixel(total, first, width, up, left, channels) + channel
-            tl.atomic_add(at, part * of_up * of_left, mask=there, sem="relaxed")
-            at = _pixel(total, first, width, up, right, channels) + channel
-            tl.atomic_add(at, part * of_up * of_right, mask=there, sem="relaxed")
-            at = _pixel(total, first, width, down, left, channels) + channel
-            tl.atomic_add(at, part * of_down * of_left, mask=there, sem="relaxed")
-            at = _pixel(total, first, width, down, right, channels) + channel
-            tl.atomic_add(at, part * of_down * of_right, mask=there, sem="relaxed")
+    for down in tl.static_range(2 * samples):
+        row, of_row = _along(y, high, number // side, down, height, samples)
+        for right in tl.static_range(2 * samples):
+            column, of_column = _along(x, wide, number % side, right, width, samples)
+            at = total + (first + row * width + column) * channels + channel
+            tl.atomic_add(at, part * of_row * of_column, mask=there, sem="relaxed")
