@@ -44,6 +44,11 @@ class Sample:
     def metrics(self) -> dict[str, float | None]:
         return dict(self.line["metrics"])
 
+    @property
+    def after_imports(self) -> float:
+        """Seconds from the end of the imports to the metrics, by the runner's own clock."""
+        return self.seconds("read") + self.seconds("evaluate")
+
     def seconds(self, phase: str) -> float:
         return float(self.line["seconds"][phase])
 

@@ -23,9 +23,10 @@ from statistics import median
 from playwright.sync_api import sync_playwright
 
 import lvdet
+from datasets import dataset_folder
 from resampling import second_results
 from run import positive
-from workloads import LVIS_VAL, dataset_folder
+from workloads import LVIS_VAL
 
 HERE = Path(__file__).resolve().parent
 MOST_BYTES, MOST_SECONDS, MOST_TO_ANSWER = 10_000_000, 10.0, 2.0

@@ -18,9 +18,10 @@ import time
 from pathlib import Path
 from statistics import median
 
+from datasets import dataset_folder
 from process import Limits, Sample, measure
 from run import memory_gib, positive
-from workloads import LVIS_VAL, dataset_folder
+from workloads import LVIS_VAL
 
 HERE = Path(__file__).resolve().parent
 #: Seconds for 1,000 resamples, from start to exit.

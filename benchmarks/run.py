@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import workloads
+from datasets import dataset_folder
 from process import Limits, Sample, measure
 from tables import targets_text, workload_text
 from verdicts import BASELINE, SUBJECT, TARGETS, Samples, Target, agreements, highest, ratio
@@ -32,6 +33,7 @@ HERE = Path(__file__).resolve().parent
 RUNNERS = {
     "lvdet": "run_lvdet.py",
     "hotcoco": "run_hotcoco.py",
+    "ultrafast-pycocotools": "run_ultrafast_pycocotools.py",
     "vernier": "run_vernier.py",
     "faster-coco-eval": "run_faster_coco_eval.py",
     "lvis": "run_lvis.py",
@@ -89,7 +91,7 @@ class Bench:
         return samples
 
     def _files(self, workload: Workload, tool: str) -> list[Path]:
-        folder = workloads.dataset_folder(workload.dataset_of(tool), self._options.cache)
+        folder = dataset_folder(workload.dataset_of(tool), self._options.cache)
         return [folder / "ground_truth.json", folder / workload.detections(tool)]
 
     def _schedule(self, tools: Sequence[str]) -> list[str]:
@@ -122,7 +124,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--tools", type=_list_of(list(RUNNERS)), help=", ".join(RUNNERS))
     parser.add_argument("--all", action="store_true", help="run the slow tools everywhere")
     parser.add_argument("--small", action="store_true", help="a tenth of the images")
-    parser.add_argument("--rounds", type=positive, default=5, help="of lvdet and hotcoco")
+    parser.add_argument("--rounds", type=positive, default=5, help="of the fast tools")
     parser.add_argument("--slow-rounds", type=positive, default=1, help="of the other tools")
     parser.add_argument("--time-limit", type=float, default=1800, help="seconds a run")
     parser.add_argument(
@@ -182,10 +184,11 @@ def _read_through(path: Path) -> None:
 
 def _title(workload: Workload) -> str:
     data = workload.dataset
-    size = f"{data.images:,} images × {data.dets_per_image}, {data.classes:,} classes"
+    size = f"{data.images:,} images × {data.dets_per_image:,}, {data.classes:,} classes"
+    size += f", {data.numbers} numbers" + (", pretty-printed" if data.layout == "pretty" else "")
     reads = "" if workload.lvdet_reads == "json" else f", {SUBJECT} reads {workload.lvdet_reads}"
     if workload.lvdet_does == "tables":
-        reads += f", {SUBJECT} works out the paper's tables"
+        reads += f", {SUBJECT} works out the paper's tables and 200 rows more"
     if workload.peers_read is not None:
         reads += f"; the others {workload.peers_read.dets_per_image} an image"
     return f"{workload.name} ({data.style} {workload.iou}, {size}{reads})"

@@ -25,6 +25,7 @@ COLUMNS = (
     "min wall",
     "read",
     "evaluate",
+    "after imports",
     "peak MiB",
     f"wall / {BASELINE}",
 )
@@ -63,6 +64,7 @@ def _row(tool: str, samples: Samples) -> tuple[str, ...]:
         _seconds(min(run.wall for run in runs)),
         _phase(runs, "read"),
         _phase(runs, "evaluate"),
+        _seconds(median(run.after_imports for run in runs)),
         f"{median(run.peak_mib for run in runs):,.0f}",
         "–" if relative is None else f"{relative:.3f}",
     )

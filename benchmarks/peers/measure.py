@@ -85,7 +85,10 @@ def _parser(tool: str) -> argparse.ArgumentParser:
     parser.add_argument("--iou", choices=["bbox", "segm"], default="bbox")
     parser.add_argument("--format", choices=["lvis", "coco"], default="lvis")
     parser.add_argument(
-        "--do", choices=["evaluate", "tables"], default="evaluate", help="what lvdet works out"
+        "--do",
+        choices=["evaluate", "tables", "report"],
+        default="evaluate",
+        help="what lvdet works out",
     )
     parser.add_argument("--version", action="store_true", help="only import, and say the version")
     return parser

@@ -47,6 +47,7 @@ class Settings:
     decimals: tuple[int, int] = (2, 5)
     seed: int = 0
     class_bias: float = 0.0
+    verified_share: float | None = None
 
     def __post_init__(self) -> None:
         for name in ("images", "classes", "dets_per_image", "candidates_per_image"):
@@ -67,6 +68,20 @@ class Settings:
             raise InputError(f"localisation is {self.localisation}, expected a number from 0 to 1")
         if self.style not in _OBJECTS:
             raise InputError(f"style is {self.style!r}, expected 'lvis' or 'coco'")
+        if self.verified_share is not None:
+            if not 0 < self.verified_share <= 1:
+                raise InputError(
+                    f"verified_share is {self.verified_share}, expected a number above 0, at most 1"
+                )
+            if self.style == "coco":
+                raise InputError("verified_share is for LVIS: in COCO every class is verified")
+            if self.most is None:
+                raise InputError("verified_share needs dets_per_image or candidates_per_image")
+
+    @property
+    def most(self) -> int | None:
+        """The higher of the two numbers per image, None without either."""
+        return max(self.candidates_per_image or 0, self.dets_per_image or 0) or None
 
     @property
     def lattice(self) -> Lattice:
@@ -88,6 +103,7 @@ def simulate(
     decimals: tuple[int, int] = (2, 5),
     seed: int = 0,
     class_bias: float = 0.0,
+    verified_share: float | None = None,
 ) -> tuple[GroundTruth, Detections]:
     """Ground truth with a long tail of classes, and a calibrated detector's results on it.
 
@@ -109,6 +125,10 @@ def simulate(
         pixels.
     style: "lvis", with federated lists and frequencies, or "coco", with crowds.
     decimals: of box numbers and of scores.
+    verified_share: how much of what an image has, on average, is in verified cells: in images of
+        300 candidates, 0.5 puts 150 there. The detector makes that many more incorrect detections
+        there, with lower scores, so it stays calibrated. By default what the classes bring, and
+        the vocabulary's other candidates besides.
 
     With the same seed, another `bias`, `class_bias` or `dets_per_image` is the same detector:
     ground truth and candidates stay as they are (fillers excepted), only scores or the cut change.
@@ -127,6 +147,7 @@ def simulate(
         decimals,
         seed,
         class_bias,
+        verified_share,
     )
     truth, parts = _simulated(settings)
     return truth, _table(truth, joined(list(parts)), settings.lattice, masks)
@@ -189,7 +210,7 @@ def _found(
     overconfidence: float = 0.0,
 ) -> Iterator[Candidates]:
     """What the detector keeps, of some images at a time."""
-    seed = settings.seed
+    seed, share, most = settings.seed, settings.verified_share, settings.most
     # The classes' expected frequencies fall as (1 + 12 * rarity) ** -3.
     tail = np.log1p(12 * rarity) / np.log(13)
     own = np.random.default_rng([seed, 5]).normal(0.0, settings.class_bias, len(rarity))
@@ -201,11 +222,13 @@ def _found(
         settings.lattice,
         settings.localisation,
         overconfidence * tail,
+        None if share is None or most is None else share * most,
     )
+    candidates = settings.candidates_per_image if share is None else most
     for chunk, first in enumerate(range(0, settings.images, _CHUNK)):
         rng = np.random.default_rng([seed, stream, chunk])
         rows = np.arange(first, min(first + _CHUNK, settings.images))
-        every = detector.look(rng, rows, settings.candidates_per_image, settings.dets_per_image)
+        every = detector.look(rng, rows, candidates, settings.dets_per_image)
         score = pushed(every.score, push[every.category])
         order = _best(every.image, score, settings.dets_per_image)
         yield replace(every.take(order), score=np.round(score[order], settings.decimals[1]))

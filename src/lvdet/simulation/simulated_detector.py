@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from lvdet.errors import InputError
 from lvdet.simulation.simulated_truth import (
     Floats,
     Ints,
@@ -58,6 +59,8 @@ class Detector:
 
     memory: [C] how far the scores of correct detections are pushed up, in logits, because the
         detector has seen these images before
+    verified: expected number of detections in the verified cells of an image, None for what the
+        classes' skill brings
     """
 
     def __init__(
@@ -68,6 +71,7 @@ class Detector:
         lattice: Lattice,
         localisation: float,
         memory: Floats | None = None,
+        verified: float | None = None,
     ) -> None:
         classes = len(rarity)
         self.truth, self.lattice, self.localisation = truth, lattice, localisation
@@ -80,11 +84,24 @@ class Detector:
         self.blocked = self.weight > (0 if truth.federated else 1)
         expected = self.share * np.bincount(truth.category[~truth.crowd], minlength=classes)
         self.rate = expected * self.b / self.a / np.maximum(counted, 1)
+        if verified is not None:
+            self._fill_verified(verified * len(truth.images), float(expected.sum()))
         often = np.cumsum((1.05 - rarity) ** 2)
         levels = (np.arange(_TABLE) + 0.5) / _TABLE * often[-1]
         self.by_class = np.searchsorted(often, levels).astype(np.int32)
         self.sizes = box_sizes(rng, scene_scales(rng, _TABLE))
         self.fractions = rng.random((_TABLE, 2))
+
+    def _fill_verified(self, total: float, correct: float) -> None:
+        """Have `total` detections in verified cells, of which `correct` are: a class has as many
+        times more incorrect ones as its b grows, so scores stay the probability of being right."""
+        if total <= correct:
+            raise InputError(
+                f"verified_share is too low: {correct:,.0f} correct detections are expected, and "
+                f"{total:,.0f} in all verified cells"
+            )
+        scale = (total - correct) / (self.rate @ self.weight.sum(axis=0, dtype=np.float64))
+        self.b, self.rate = self.b * scale, self.rate * scale
 
     def look(
         self, rng: np.random.Generator, rows: Ints, candidates: int | None, cut: int | None
