@@ -21,8 +21,8 @@ def run(job: Job) -> Mapping[str, float | None]:
     import lvdet
 
     @contextmanager
-    def progress(_: str) -> Iterator[None]:
-        with job.phase("read"):
+    def progress(_: str, *, unit: str = "bytes") -> Iterator[None]:
+        with job.phase("read" if unit == "bytes" else unit):
             yield None
 
     with job.phase("import"):  # A name loads its modules when it is first used.
