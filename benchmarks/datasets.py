@@ -148,9 +148,7 @@ def _nearer_objects(rng: np.random.Generator, gt: GroundTruth, dt: Detections) -
     )
 
 
-def _with_digits(
-    rng: np.random.Generator, score: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _with_digits(rng: np.random.Generator, score: NDArray[np.float64]) -> NDArray[np.float64]:
     """The scores with 3 to 17 significant digits, by chance."""
     import numpy as np
 

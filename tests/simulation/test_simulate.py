@@ -190,9 +190,13 @@ def test_a_smaller_budget_is_a_prefix() -> None:
     assert np.array_equal(prefix.score, few.score)
 
 
-@pytest.mark.parametrize("style", ["lvis", "coco"])
-def test_scores_are_calibrated(style: str) -> None:
-    gt, dt = simulate(3000, 60, style=style, dets_per_image=None)
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"style": "coco"}, {"verified_share": 0.5, "candidates_per_image": 100}],
+    ids=["lvis", "coco", "verified_share"],
+)
+def test_scores_are_calibrated(options: dict[str, Any]) -> None:
+    gt, dt = simulate(3000, 60, dets_per_image=None, **options)
     rows, right = counted(gt, dt)
     score = dt.score[rows]
     level = np.minimum((score * 10).astype(int), 9)
@@ -200,6 +204,14 @@ def test_scores_are_calibrated(style: str) -> None:
     deviation = np.sqrt(np.bincount(level, score * (1 - score), 10))
     assert np.all(np.bincount(level, minlength=10) > 200)
     assert np.all(np.abs(np.bincount(level, right, 10) - expected) < 3.5 * deviation)
+
+
+@pytest.mark.parametrize("share", [0.2, 0.5])
+def test_the_share_in_verified_cells(share: float) -> None:
+    gt, dt = simulate(300, 400, verified_share=share)
+    assert np.bincount(dt.image).tolist() == [300] * 300
+    verified = (positives(gt) | listed(gt, gt.negative))[cells(gt, dt)]
+    assert verified.mean() == pytest.approx(share, abs=0.02)
 
 
 def test_no_two_right_detections_share_a_box(lvis: tuple[GroundTruth, Detections]) -> None:
@@ -293,6 +305,10 @@ def test_masks_fill_their_boxes(style: str) -> None:
         ({"dets_per_image": 0}, "dets_per_image is 0"),
         ({"localisation": 1.5}, "localisation is 1.5"),
         ({"style": "voc"}, "style is 'voc'"),
+        ({"verified_share": 0.0}, "verified_share is 0.0"),
+        ({"verified_share": 0.01}, "verified_share is too low"),
+        ({"verified_share": 0.5, "style": "coco"}, "in COCO every class is verified"),
+        ({"verified_share": 0.5, "dets_per_image": None}, "verified_share needs dets_per_image"),
     ],
 )
 def test_options_are_checked(options: dict[str, Any], message: str) -> None:
