@@ -24,8 +24,8 @@ from playwright.sync_api import sync_playwright
 
 import lvdet
 from datasets import Dataset, dataset_folder
-from resampling import second_results
 from process import Limits, measure
+from resampling import second_results
 from run import memory_gib, positive
 from workloads import LVIS_VAL, V3DET_VAL
 

@@ -1,4 +1,4 @@
-"""ultrafast-pycocotools: `COCO`, `loadRes` by path and `COCOeval`, in its Rust core on every CPU."""
+"""ultrafast-pycocotools: `COCO`, `loadRes` by path and `COCOeval`, in Rust on every CPU."""
 
 from __future__ import annotations
 
