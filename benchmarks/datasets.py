@@ -60,8 +60,10 @@ class Dataset:
     def key(self) -> str:
         kind = "segm" if self.masks else "bbox"
         size = f"{self.images}x{self.dets_per_image}-{self.classes}c"
+        objects = "" if self.objects_per_image is None else f"-{self.objects_per_image}o"
         share = "" if self.verified_share is None else f"-verified{self.verified_share}"
-        return f"{self.style}-{kind}-{size}{share}-{self.numbers}-{self.layout}-seed{self.seed}"
+        text = f"{self.numbers}-{self.layout}-seed{self.seed}"
+        return f"{self.style}-{kind}-{size}{objects}{share}-{text}"
 
     @property
     def simulation(self) -> dict[str, object]:
