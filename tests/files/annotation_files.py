@@ -122,8 +122,8 @@ def assert_holds_truth(gt: lvdet.GroundTruth, content: Json, *, masks: bool = Tr
     categories = sorted(content["categories"], key=lambda category: category["id"])
     annotations = content["annotations"]
     assert gt.images.ids.tolist() == [image["id"] for image in images]
-    assert gt.images.height.tolist() == [image["height"] for image in images]
-    assert gt.images.width.tolist() == [image["width"] for image in images]
+    assert gt.images.height.tolist() == [image.get("height", 0) for image in images]
+    assert gt.images.width.tolist() == [image.get("width", 0) for image in images]
     assert gt.images.file_names == tuple(file_name(image) for image in images)
     assert gt.categories.ids.tolist() == [category["id"] for category in categories]
     assert gt.categories.names == tuple(category.get("name", "") for category in categories)

@@ -24,7 +24,7 @@ from hypothesis import strategies as st  # noqa: E402
 
 import lvdet  # noqa: E402
 from files.annotation_files import assert_holds_truth, assert_same_truth  # noqa: E402
-from files.record_files import assert_holds, assert_same, one_line, parsed  # noqa: E402
+from files.record_files import assert_holds, assert_same, one_line, parsed, parsed_records  # noqa: E402
 from oracles.cases import coco_case, lvis_case  # noqa: E402
 
 PIECES = [
@@ -73,7 +73,7 @@ def compare(kind: str, content: bytes, gt: lvdet.GroundTruth, dt: lvdet.Detectio
     elif kind == "detections":
         assert_holds(dt, parsed(text))
     else:
-        assert_holds(dt, [parsed(line) for line in text.split("\n") if line.strip()])
+        assert_holds(dt, parsed_records(text))
 
 
 def follow(gt: lvdet.GroundTruth, dt: lvdet.Detections, folder: Path) -> None:

@@ -41,9 +41,24 @@ def save(path: Path, content: bytes | str | object) -> Path:
     return path
 
 
+def _whole(digits: str) -> float:
+    """ "-0" is a whole number without a sign to `json`."""
+    return -0.0 if digits == "-0" else int(digits)
+
+
 def parsed(text: str) -> Any:
-    """What the text means to `json`, but for "-0", which is a whole number there without a sign."""
-    return json.loads(text, parse_int=lambda digits: -0.0 if digits == "-0" else int(digits))
+    """What the text means to `json`, but for "-0"."""
+    return json.loads(text, parse_int=_whole)
+
+
+def parsed_records(text: str) -> list[Any]:
+    """The same of values one after the other, each on a line or on several."""
+    decoder, values = json.JSONDecoder(parse_int=_whole), []
+    while text := text.lstrip(" \t\r\n"):
+        value, end = decoder.raw_decode(text)
+        values.append(value)
+        text = text[end:]
+    return values
 
 
 def bits(numbers: Any) -> list[Any]:
