@@ -15,24 +15,39 @@ struct Point {
     int x, y;
 };
 
-// The pixels of an edge at high resolution, from first to last, one for each step of its
-// longer axis.
-void trace_edge(Point from, Point to, std::vector<Point>& path) {
+// Calls visit(column, y) wherever an edge crosses the centre of a column of pixels of the image.
+// Corners and y are at five times the resolution: the centre of column c is between 5c + 2 and
+// 5c + 3. The COCO tools trace the edge point by point, one for each step of its longer axis, and
+// take the upper of the two points beside the centre; here only those two are worked out.
+template <class Visit>
+void cross_columns(Point from, Point to, std::int64_t width, Visit&& visit) {
     const int dx = std::abs(to.x - from.x), dy = std::abs(to.y - from.y);
-    const bool along_x = dx >= dy;
-    const bool flip = along_x ? from.x > to.x : from.y > to.y;
-    if (flip) std::swap(from, to);
-    const int steps = along_x ? dx : dy;
-    double slope = 0.0;
-    if (steps > 0)
-        slope = along_x ? static_cast<double>(to.y - from.y) / dx
-                        : static_cast<double>(to.x - from.x) / dy;
-    for (int i = 0; i <= steps; ++i) {
-        const int t = flip ? steps - i : i;
-        if (along_x)
-            path.push_back({t + from.x, static_cast<int>(from.y + slope * t + .5)});
-        else
-            path.push_back({static_cast<int>(from.x + slope * t + .5), t + from.y});
+    if (dx == 0) return;
+    if (dx >= dy ? from.x > to.x : from.y > to.y) std::swap(from, to);
+    const int left = std::max(std::min(from.x, to.x) + 2, 0) / 5;
+    const auto end =
+        static_cast<int>(std::min<std::int64_t>((std::max(from.x, to.x) + 2) / 5, width));
+    if (dx >= dy) {
+        const double slope = static_cast<double>(to.y - from.y) / dx;
+        const auto y = [&](int step) { return static_cast<int>(from.y + slope * step + .5); };
+        for (int column = left; column < end; ++column) {
+            const int step = 5 * column + 2 - from.x;
+            visit(column, std::min(y(step), y(step + 1)));
+        }
+        return;
+    }
+    const double slope = static_cast<double>(to.x - from.x) / dy;
+    for (int column = left; column < end; ++column) {
+        const int centre = 5 * column + 2;
+        const auto crossed = [&](int step) {
+            const int x = static_cast<int>(from.x + slope * step + .5);
+            return slope > 0 ? x > centre : x <= centre;
+        };
+        // The last step before the centre: about here, and exactly by the same rounding.
+        int step = std::clamp(static_cast<int>((centre + .5 - from.x) / slope), 0, dy - 1);
+        while (crossed(step)) --step;
+        while (!crossed(step + 1)) ++step;
+        visit(column, from.y + step);
     }
 }
 
@@ -42,23 +57,20 @@ void polygon_runs(const std::vector<double>& xy, std::int64_t height, std::int64
                   Runs& runs) {
     constexpr double scale = 5;
     const std::size_t points = xy.size() / 2;
-    std::vector<Point> corners(points);
-    for (std::size_t i = 0; i < points; ++i)
-        corners[i] = {static_cast<int>(scale * xy[2 * i] + .5),
-                      static_cast<int>(scale * xy[2 * i + 1] + .5)};
-    std::vector<Point> path;
-    for (std::size_t i = 0; i < points; ++i)
-        trace_edge(corners[i], corners[(i + 1) % points], path);
+    const auto corner = [&](std::size_t i) {
+        return Point{static_cast<int>(scale * xy[2 * i] + .5),
+                     static_cast<int>(scale * xy[2 * i + 1] + .5)};
+    };
     std::vector<std::int64_t> toggles;
-    for (std::size_t i = 1; i < path.size(); ++i) {
-        if (path[i].x == path[i - 1].x) continue;
-        // The path crosses into another fine column: does a pixel column's centre lie there?
-        const double fine = path[i].x < path[i - 1].x ? path[i].x : path[i].x - 1;
-        const double x = (fine + .5) / scale - .5;
-        if (std::floor(x) != x || x < 0 || x > static_cast<double>(width - 1)) continue;
-        double y = (std::min(path[i].y, path[i - 1].y) + .5) / scale - .5;
-        y = std::ceil(std::clamp(y, 0.0, static_cast<double>(height)));
-        toggles.push_back(static_cast<std::int64_t>(x) * height + static_cast<std::int64_t>(y));
+    std::size_t most = 1 << 16;
+    for (std::size_t i = 0; i < points; ++i) {
+        cross_columns(corner(i), corner((i + 1) % points), width, [&](int column, int fine) {
+            const double y = std::clamp((fine + .5) / scale - .5, 0.0, static_cast<double>(height));
+            toggles.push_back(column * height + static_cast<std::int64_t>(std::ceil(y)));
+        });
+        if (toggles.size() < most) continue;
+        cancel_pairs(toggles);  // at most one for each pixel is left
+        most = std::max(most, 2 * toggles.size());
     }
     runs_from_toggles(toggles, height * width, runs);
 }

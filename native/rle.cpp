@@ -94,6 +94,13 @@ inline bool add_sixteen(const std::uint8_t* text, std::int64_t& before, std::int
 #endif
 }
 
+// Appends a run; one that 32 bits cannot hold as several, with empty ones between them.
+void append_run(Runs& runs, std::int64_t length) {
+    constexpr std::uint32_t longest = 0xffffffffu;
+    for (; length > longest; length -= longest) runs.insert(runs.end(), {longest, 0});
+    runs.push_back(static_cast<std::uint32_t>(length));
+}
+
 // Walks two run lists together, calling visit(length, in_a, in_b) for each common piece.
 template <class Visit>
 void walk(const Runs& a, const Runs& b, Visit&& visit) {
@@ -177,21 +184,28 @@ void encode_runs(const std::uint32_t* runs, std::size_t size, std::vector<std::u
     }
 }
 
-void runs_from_toggles(std::vector<std::int64_t>& toggles, std::int64_t pixels, Runs& runs) {
+void cancel_pairs(std::vector<std::int64_t>& toggles) {
     std::sort(toggles.begin(), toggles.end());
+    std::size_t kept = 0;
+    for (const std::int64_t at : toggles) {
+        if (kept > 0 && toggles[kept - 1] == at)
+            --kept;
+        else
+            toggles[kept++] = at;
+    }
+    toggles.resize(kept);
+}
+
+void runs_from_toggles(std::vector<std::int64_t>& toggles, std::int64_t pixels, Runs& runs) {
+    cancel_pairs(toggles);
     runs.clear();
     std::int64_t last = 0;
-    for (std::size_t i = 0; i < toggles.size();) {
-        std::size_t j = i;
-        while (j < toggles.size() && toggles[j] == toggles[i]) ++j;
-        const std::int64_t at = toggles[i];
-        const bool odd = (j - i) & 1;
-        i = j;
-        if (!odd || at >= pixels) continue;
-        runs.push_back(static_cast<std::uint32_t>(at - last));
+    for (const std::int64_t at : toggles) {
+        if (at >= pixels) break;
+        append_run(runs, at - last);
         last = at;
     }
-    runs.push_back(static_cast<std::uint32_t>(pixels - last));
+    append_run(runs, pixels - last);
 }
 
 const char* row_runs(const MaskColumn& masks, std::size_t row, std::int64_t height,
@@ -219,18 +233,18 @@ const char* row_runs(const MaskColumn& masks, std::size_t row, std::int64_t heig
 
 Runs unite(const Runs& a, const Runs& b) {
     Runs out;
-    std::uint32_t run = 0;
+    std::int64_t run = 0;
     bool inside = false;
     walk(a, b, [&](std::uint32_t length, bool in_a, bool in_b) {
         if (length == 0) return;
         if ((in_a || in_b) != inside) {
-            out.push_back(run);
+            append_run(out, run);
             run = 0;
             inside = !inside;
         }
         run += length;
     });
-    out.push_back(run);
+    append_run(out, run);
     return out;
 }
 

@@ -42,6 +42,8 @@ const char* check_polygons(const std::uint8_t* data, std::size_t size);
 // What is wrong with a row of any kind, or nullptr.
 const char* check_row(const MaskColumn& masks, std::size_t row);
 
+// Sorts positions and drops those that stand there an even number of times.
+void cancel_pairs(std::vector<std::int64_t>& toggles);
 // Runs from the positions, in any order, at which a mask changes between background and object.
 void runs_from_toggles(std::vector<std::int64_t>& toggles, std::int64_t pixels, Runs& runs);
 

@@ -26,7 +26,8 @@ def masks_from_bitmaps(bitmaps: NDArray[Any], source: str = "masks") -> Masks:
             "uint8 with shape (N, height, width)"
         )
     count, height, width = bitmaps.shape
-    if not (0 < height <= LARGEST_SIDE and 0 < width <= LARGEST_SIDE):
+    # A run is at most of 32 bits, as pycocotools' are.
+    if not (0 < height <= LARGEST_SIDE and 0 < width <= LARGEST_SIDE and height * width < 1 << 32):
         raise InputError(f"{source}: masks are {height} x {width} pixels, not a valid image size")
     step = max(1, PIXELS // (height * width))
     parts = [_encode(bitmaps[begin : begin + step]) for begin in range(0, max(count, 1), step)]
