@@ -60,13 +60,15 @@ class MaskedBlock : public BlockBase {
         kind_ = kMaskNone;
         height_ = width_ = 0;
         if (!with_masks) return cursor.skip_value();
+        const char* const at = cursor.position();
         switch (cursor.kind()) {
-            case Kind::object: return read_rle(cursor);
-            case Kind::array: return read_polygons(cursor);
+            case Kind::object: read_rle(cursor); break;
+            case Kind::array: read_polygons(cursor); break;
             default:
                 if (cursor.literal("null")) return;
                 report_kind(cursor, "segmentation", "RLE {size, counts} or a list of polygons");
         }
+        if (mask_data.size() - mask_begin_ > kLargestMask) report(at, kTooLarge);
     }
     Box box_of_mask() const {
         if (kind_ == kMaskPolygons) return polygon_box(mask_data.data() + mask_begin_);

@@ -162,6 +162,7 @@ const char* check_row(const MaskColumn& masks, std::size_t row) {
     const std::int64_t height = masks.height[row], width = masks.width[row];
     if (height < 0 || width < 0 || height > kLargestSide || width > kLargestSide)
         return "the mask size is not a valid image size";
+    if (size > kLargestMask) return kTooLarge;
     switch (masks.kind[row]) {
         case kMaskNone: return nullptr;
         case kMaskRle: return check_rle(data, size, height * width);

@@ -26,6 +26,9 @@ struct MaskColumn {
 // Pixels an image may measure, and how far out a polygon may reach.
 inline constexpr std::int32_t kLargestSide = 1000000;
 inline constexpr double kFarthest = 1e6;
+// Bytes a mask may take, encoded.
+inline constexpr std::size_t kLargestMask = std::size_t{1} << 26;
+inline constexpr const char* kTooLarge = "the mask takes more than 67,108,864 bytes";
 
 struct Box {
     double x, y, w, h;

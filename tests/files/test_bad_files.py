@@ -17,6 +17,7 @@ import pytest
 import lvdet
 from cli.run_lvdet import python_program
 from files.record_files import ROWS, Json, one_line, refused, save
+from lvdet.tables.masks import LARGEST_MASK
 
 BASE: Json = {"image_id": [1, 2], "category_id": [3, 4], "score": [0.5, 0.25]}
 BOX: Json = {name: [1.0, 2.0] for name in "xywh"}
@@ -232,6 +233,22 @@ def test_damaged_text_in_parquet(word: bytes, tmp_path: Path) -> None:
     assert word in content
     path = save(tmp_path / "r.parquet", content.replace(word, b"\xff" + word[1:]))
     refused(path)
+
+
+def test_parquet_with_masks_larger_than_any(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Refused by what the file says of itself, before they are decoded."""
+    monkeypatch.setattr("lvdet.files.parquet.LARGEST_MASK", 10_000)
+    columns = BASE | MASKS | {"mask": [bytes(100_000), b""]}
+    pq.write_table(pa.table(columns), tmp_path / "r.parquet", compression="zstd")
+    refused(tmp_path / "r.parquet", "masks of row group 0 take 50,")
+
+
+def test_a_mask_larger_than_any(tmp_path: Path) -> None:
+    rle = {"size": [4, 3], "counts": "0" * (LARGEST_MASK + 1)}
+    with pytest.raises(lvdet.InputError, match="row 0: the mask takes more than 67,108,864 bytes"):
+        lvdet.read_detections([{**ROWS[0], "segmentation": rle}])
 
 
 # npz

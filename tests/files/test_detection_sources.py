@@ -20,6 +20,8 @@ import pytest
 import lvdet
 from cli.run_lvdet import python_program
 from files.record_files import ROWS, Json, assert_holds, save
+from lvdet.files import parquet
+from lvdet.files.parquet import parquet_tables
 from progress_calls import calling
 from thread_setting import threads
 
@@ -179,6 +181,12 @@ def test_npz(save_npz: Callable[..., None], box: str, tmp_path: Path) -> None:
     assert_holds(lvdet.read_detections(tmp_path / "r.npz"), RECORDS)
 
 
+def test_npz_with_an_array_that_is_not_used(tmp_path: Path) -> None:
+    """It is not read: NumPy would refuse to."""
+    np.savez(tmp_path / "r.npz", **columns(RECORDS), other=np.array([None], dtype=object))
+    assert_holds(lvdet.read_detections(tmp_path / "r.npz"), RECORDS)
+
+
 @pytest.mark.parametrize("dtype", [np.int64, np.int32, np.uint8, np.float64, np.float32])
 def test_ids_of_any_number_type(dtype: Any) -> None:
     table = columns(RECORDS)
@@ -293,6 +301,17 @@ def test_parquet_with_a_segmentation_column(counts: str, tmp_path: Path) -> None
     assert_holds(lvdet.read_detections(tmp_path / "r.parquet"), MASKED)
     dt = lvdet.read_detections(tmp_path / "r.parquet", masks=False)
     assert_holds(dt, RECORDS)
+
+
+def test_parquet_of_large_masks_in_small_batches(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    records = [MASKED[0] | {"score": float(row)} for row in range(100)]
+    lvdet.write_detections(lvdet.read_detections(records), tmp_path / "r.parquet")
+    monkeypatch.setattr(parquet, "MASK_BYTES", 400)
+    tables = list(parquet_tables(tmp_path / "r.parquet", masks=True, update=None))
+    assert {len(table) for table in tables[:-1]} <= set(range(5, 20))
+    assert_holds(lvdet.read_detections(tmp_path / "r.parquet"), records)
 
 
 def test_parquet_of_other_number_types(tmp_path: Path) -> None:

@@ -26,14 +26,15 @@ from lvdet.files.progress import Update
 from lvdet.files.records import masks_from_segmentations, require_masks
 from lvdet.files.writing import write_whole
 from lvdet.tables.detections import Detections, masks_to_boxes
-from lvdet.tables.masks import NONE, Masks, no_masks
+from lvdet.tables.masks import LARGEST_MASK, NONE, Masks, no_masks
 from lvdet.tables.values import MOST_PROBLEMS, Problem, more_problems, require, value_problems
 from lvdet.threads import thread_count
 
 #: Rows of a row group when writing, and bytes at which it ends where tables are smaller.
 ROW_GROUP, GROUP_BYTES = 1 << 18, 1 << 25
-#: Rows decoded at a time when reading, and where they carry masks.
-BATCH, MASK_BATCH = 1 << 17, 1 << 14
+#: Rows decoded at a time when reading, and where they carry masks, of which a file may hold one for
+#: many rows; fewer where their masks take more bytes than this.
+BATCH, MASK_BATCH, MASK_BYTES = 1 << 17, 1 << 10, 1 << 26
 _BUFFER = 1 << 20
 #: Rows for which room is taken at once on a file's word.
 _EXPECTED = 1 << 24
@@ -149,7 +150,7 @@ def _batches(file: Any, source: str, masks: bool, update: Update | None) -> Iter
         raise InputError(f"{source}: invalid Parquet file: negative size")
     at = 0
     # Arrow's own threads cost more than they save.
-    rows = MASK_BATCH if mask_columns else BATCH
+    rows = _mask_batch(file.metadata, mask_columns, source) if mask_columns else BATCH
     for decoded in file.iter_batches(rows, columns=columns, use_threads=False):
         yield _batch(decoded, box_columns, mask_columns, source, at)
         at += decoded.num_rows
@@ -157,6 +158,28 @@ def _batches(file: Any, source: str, masks: bool, update: Update | None) -> Iter
             update(at, total)
     if at != total:
         raise InputError(f"{source}: has {at:,} rows, but its metadata says {total:,}")
+
+
+def _mask_batch(metadata: Any, columns: list[str], source: str) -> int:
+    """Rows to decode at a time. Refuses masks that are larger than any may be before they are
+    decoded."""
+    rows = MASK_BATCH
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        chunks = map(group.column, range(group.num_columns))
+        size = sum(
+            max(chunk.total_uncompressed_size, 8 * chunk.num_values)
+            for chunk in chunks
+            if chunk.path_in_schema.split(".")[0] in columns
+        )
+        mean = max(size // max(group.num_rows, 1), 1)
+        if mean > LARGEST_MASK:
+            raise InputError(
+                f"{source}: masks of row group {number} take {mean:,} bytes per row, expected at "
+                f"most {LARGEST_MASK:,}"
+            )
+        rows = min(rows, max(MASK_BYTES // mean, 1))
+    return rows
 
 
 @dataclass(frozen=True)

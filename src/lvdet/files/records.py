@@ -86,16 +86,18 @@ def from_columns(columns: Mapping[str, Any], source: str = "detections") -> Dete
 
 
 def load_npz(path: Path) -> Detections:
-    """Detections from a NumPy archive of arrays with the names of `from_columns`."""
+    """Detections from a NumPy archive of arrays with the names of `from_columns`; others are not
+    read."""
     try:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
-            columns = {name: archive[name] for name in archive.files}
+            return from_columns(archive, str(path))
+    except InputError:
+        raise
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from None
     except Exception as error:  # NumPy and zipfile have many ways to say that it is damaged
         what = " ".join(str(error).split())
         raise InputError(f"{path}: invalid NumPy archive: {what}") from None
-    return from_columns(columns, str(path))
 
 
 def masks_from_segmentations(

@@ -18,6 +18,8 @@ NONE, RLE, POLYGONS = 0, 1, 2
 
 #: Pixels an image may measure.
 LARGEST_SIDE = 1_000_000
+#: Bytes a mask may take, encoded.
+LARGEST_MASK = 1 << 26
 
 
 @dataclass(frozen=True, eq=False, repr=False)
