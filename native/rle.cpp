@@ -24,16 +24,15 @@ namespace {
         return p;
     }
     std::int64_t sum = 0;
-    for (int shift = 0; shift < 60; shift += 5) {
-        if (c > 63u) return nullptr;
+#pragma GCC unroll 3
+    for (int shift = 0; shift < 55; shift += 5) {
+        if (c > 63u || p == end) return nullptr;
         sum |= static_cast<std::int64_t>(c & 31u) << shift;
-        if (!(c & 32u)) {
-            if (c & 16u) sum |= -(std::int64_t{1} << (shift + 5));
-            value = sum;
+        c = static_cast<unsigned>(*p++) - 48u;
+        if (c < 32u) {
+            value = sum + (static_cast<std::int64_t>(c ^ 16u) - 16) * (std::int64_t{32} << shift);
             return p;
         }
-        if (p == end) return nullptr;
-        c = static_cast<unsigned>(*p++) - 48u;
     }
     return nullptr;
 }
@@ -101,6 +100,22 @@ void append_run(Runs& runs, std::int64_t length) {
     runs.push_back(static_cast<std::uint32_t>(length));
 }
 
+// The pixels inside a mask, one run after the other.
+struct Spans {
+    explicit Spans(const Runs& runs) : next_(runs.data()), last_(runs.data() + runs.size()) {}
+    bool next() {
+        if (last_ - next_ < 2) return false;
+        begin = end + next_[0];
+        end = begin + next_[1];
+        next_ += 2;
+        return true;
+    }
+    std::int64_t begin = 0, end = 0;
+
+   private:
+    const std::uint32_t *next_, *last_;
+};
+
 // Walks two run lists together, calling visit(length, in_a, in_b) for each common piece.
 template <class Visit>
 void walk(const Runs& a, const Runs& b, Visit&& visit) {
@@ -138,14 +153,13 @@ const char* check_rle(const std::uint8_t* text, std::size_t size, std::int64_t p
     const std::uint8_t* p = text;
     const std::uint8_t* const end = text + size;
     std::int64_t last = 0, before = 0;
+    const std::uint8_t* next = text;  // where to look for sixteen again
     for (std::size_t i = 0; p < end; ++i) {
-        if (i > 2 && end - p >= 16) {
+        if (i > 2 && p >= next) {
             // Sixteen runs at a time while all are one character long and none can be negative.
-            while (end - p >= 16 && add_sixteen(p, before, last, total)) {
-                p += 16;
-                i += 16;
-            }
+            while (end - p >= 16 && add_sixteen(p, before, last, total)) p += 16;
             if (p == end) break;
+            next = p + 16;
         }
         std::int64_t run = 0;
         if (const char* wrong = next_run(p, end, i > 2 ? before : 0, run)) return wrong;
@@ -256,30 +270,32 @@ std::uint64_t mask_area(const Runs& runs) {
 }
 
 std::uint64_t intersection(const Runs& a, const Runs& b) {
-    std::uint64_t sum = 0;
-    walk(a, b, [&](std::uint32_t length, bool in_a, bool in_b) {
-        if (in_a && in_b) sum += length;
-    });
-    return sum;
+    std::int64_t sum = 0;
+    Spans x(a), y(b);
+    for (bool more = x.next() && y.next(); more; more = x.end < y.end ? x.next() : y.next())
+        sum += std::max<std::int64_t>(std::min(x.end, y.end) - std::max(x.begin, y.begin), 0);
+    return static_cast<std::uint64_t>(sum);
 }
 
 Box mask_box(const Runs& runs, std::int64_t height) {
     if (height <= 0) return {0, 0, 0, 0};
-    std::int64_t left = -1, right = 0, top = height, bottom = -1, at = 0;
+    std::int64_t left = -1, right = 0, top = height, bottom = -1;
+    std::int64_t column = 0, y = 0;  // where a run begins
     for (std::size_t i = 0; i < runs.size(); ++i) {
-        const std::int64_t begin = at;
-        at += runs[i];
-        if (!(i & 1) || runs[i] == 0) continue;
-        const std::int64_t first = begin / height, last = (at - 1) / height;
-        if (left < 0) left = first;
-        right = last;
-        if (first != last) {
-            top = 0;
-            bottom = height - 1;
-        } else {
-            top = std::min(top, begin % height);
-            bottom = std::max(bottom, (at - 1) % height);
+        const std::int64_t first = column, from = y;
+        y += runs[i];
+        if (y >= 2 * height) {
+            column += y / height;
+            y %= height;
+        } else if (y >= height) {  // mostly, and no division
+            ++column;
+            y -= height;
         }
+        if (!(i & 1) || runs[i] == 0) continue;
+        if (left < 0) left = first;
+        right = y > 0 ? column : column - 1;
+        top = std::min(top, first == right ? from : 0);
+        bottom = std::max(bottom, first == right && y > 0 ? y - 1 : height - 1);
     }
     if (left < 0) return {0, 0, 0, 0};
     return {static_cast<double>(left), static_cast<double>(top),
