@@ -24,13 +24,16 @@ class Comparer {
         reach_ = boundary_reach(height_, width_);
         edge_of_ = -1;
         found_shapes_.resize(std::max(founds, found_shapes_.size()));
-        for (std::size_t d = 0; d < founds; ++d)
+        for (std::size_t d = 0; d < founds; ++d) {
             load_mask(found_.masks, found_rows[d], true, found_shapes_[d]);
+            if (truths > 0) found_shapes_[d].box = mask_box(found_shapes_[d].runs, height_);
+        }
         if (founds == 0) return;
         truth_shapes_.resize(std::max(truths, truth_shapes_.size()));
         truth_edges_.resize(truth_shapes_.size());
         for (std::size_t g = 0; g < truths; ++g) {
             load_mask(truth_.masks, truth_rows[g], false, truth_shapes_[g]);
+            truth_shapes_[g].box = mask_box(truth_shapes_[g].runs, height_);
             if (overlap_ != Overlap::boundary) continue;
             truth_edges_[g].runs = boundary(truth_shapes_[g].runs, height_, width_, reach_);
             truth_edges_[g].area = mask_area(truth_edges_[g].runs);
@@ -65,7 +68,6 @@ class Comparer {
                 row_runs(masks, static_cast<std::size_t>(row), height_, width_, shape.runs))
             throw MaskError(wrong, detection, row);
         shape.area = mask_area(shape.runs);
-        shape.box = mask_box(shape.runs, height_);
     }
 
     const Truth& truth_;

@@ -49,48 +49,117 @@ namespace {
     return nullptr;
 }
 
-// Adds up sixteen runs, each one character of text: true, with `before` and `last` moved on, if
-// that is what stands there and no run is negative or too long; false and nothing changed if not.
-inline bool add_sixteen(const std::uint8_t* text, std::int64_t& before, std::int64_t& last,
-                        std::int64_t& total) {
 #if defined(__SSE2__)
+
+// Sums of every second one of sixteen numbers so far: true if each is one character of text. Eight
+// of them, -16 .. 15, fit a signed byte.
+inline bool sum_sixteen(const std::uint8_t* text, __m128i& sums) {
     const __m128i digits =
         _mm_sub_epi8(_mm_loadu_si128(reinterpret_cast<const __m128i*>(text)), _mm_set1_epi8(48));
     // All below 32, as unsigned bytes.
     const __m128i high = _mm_set1_epi8(31);
     if (_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_max_epu8(digits, high), high)) != 0xffff) return false;
     const __m128i sign = _mm_set1_epi8(16);
-    __m128i sums = _mm_sub_epi8(_mm_xor_si128(digits, sign), sign);  // -16 .. 15
-    // Every second one summed up so far: eight of them fit a signed byte.
+    sums = _mm_sub_epi8(_mm_xor_si128(digits, sign), sign);
     sums = _mm_add_epi8(sums, _mm_slli_si128(sums, 2));
     sums = _mm_add_epi8(sums, _mm_slli_si128(sums, 4));
     sums = _mm_add_epi8(sums, _mm_slli_si128(sums, 8));
-    const __m128i shifted = _mm_xor_si128(sums, _mm_set1_epi8(-128));  // + 128, unsigned
-    const __m128i even_lanes = _mm_set1_epi16(0x00ff);
-    auto lowest = [](__m128i bytes) {
-        bytes = _mm_min_epu8(bytes, _mm_srli_si128(bytes, 8));
-        bytes = _mm_min_epu8(bytes, _mm_srli_si128(bytes, 4));
-        bytes = _mm_min_epu8(bytes, _mm_srli_si128(bytes, 2));
-        return static_cast<std::int64_t>(_mm_cvtsi128_si32(bytes) & 0xff) - 128;
-    };
-    auto sum = [](__m128i bytes) {
-        const __m128i parts = _mm_sad_epu8(bytes, _mm_setzero_si128());
-        return static_cast<std::int64_t>(_mm_cvtsi128_si32(parts)) + _mm_extract_epi16(parts, 4) -
-               8 * 128;
-    };
-    // Even places continue `before`, odd ones `last`.
-    const __m128i even = _mm_and_si128(shifted, even_lanes);
-    const __m128i odd = _mm_srli_epi16(shifted, 8);
-    if (before + lowest(even) < 0 || last + lowest(odd) < 0) return false;
-    if (before > 0x7fffffff || last > 0x7fffffff) return false;
-    total += 8 * (before + last) + sum(even) + sum(odd);
-    before += static_cast<std::int8_t>(_mm_extract_epi16(sums, 7) & 0xff);
-    last += static_cast<std::int8_t>(_mm_extract_epi16(sums, 7) >> 8);
     return true;
-#else
-    (void)text, (void)before, (void)last, (void)total;
-    return false;
+}
+
 #endif
+
+// Adds runs up.
+struct Adder {
+    std::int64_t total = 0;
+
+    void take(std::int64_t run) { total += run; }
+#if defined(__SSE2__)
+    // Sixteen runs, those at even places `before` and the sums, those at odd ones `last` and the
+    // sums: false, and nothing is added, if one is negative or may be too long.
+    bool take(__m128i sums, std::int64_t before, std::int64_t last) {
+        const __m128i shifted = _mm_xor_si128(sums, _mm_set1_epi8(-128));  // + 128, unsigned
+        auto lowest = [](__m128i bytes) {
+            bytes = _mm_min_epu8(bytes, _mm_srli_si128(bytes, 8));
+            bytes = _mm_min_epu8(bytes, _mm_srli_si128(bytes, 4));
+            bytes = _mm_min_epu8(bytes, _mm_srli_si128(bytes, 2));
+            return static_cast<std::int64_t>(_mm_cvtsi128_si32(bytes) & 0xff) - 128;
+        };
+        auto sum = [](__m128i bytes) {
+            const __m128i parts = _mm_sad_epu8(bytes, _mm_setzero_si128());
+            return static_cast<std::int64_t>(_mm_cvtsi128_si32(parts)) +
+                   _mm_extract_epi16(parts, 4) - 8 * 128;
+        };
+        const __m128i even = _mm_and_si128(shifted, _mm_set1_epi16(0x00ff));
+        const __m128i odd = _mm_srli_epi16(shifted, 8);
+        if (before + lowest(even) < 0 || last + lowest(odd) < 0) return false;
+        total += 8 * (before + last) + sum(even) + sum(odd);
+        return true;
+    }
+#endif
+};
+
+// Writes runs down.
+struct Writer {
+    std::uint32_t* out;
+
+    void take(std::int64_t run) { *out++ = static_cast<std::uint32_t>(run); }
+#if defined(__SSE2__)
+    // As in Adder.
+    bool take(__m128i sums, std::int64_t before, std::int64_t last) {
+        const int even = static_cast<int>(before), odd = static_cast<int>(last);
+        const __m128i base = _mm_set_epi32(odd, even, odd, even);
+        const __m128i signs = _mm_cmpgt_epi8(_mm_setzero_si128(), sums);
+        __m128i any = _mm_setzero_si128();
+        auto* to = reinterpret_cast<__m128i*>(out);
+        for (const __m128i half :
+             {_mm_unpacklo_epi8(sums, signs), _mm_unpackhi_epi8(sums, signs)}) {
+            const __m128i more = _mm_srai_epi16(half, 15);
+            for (const __m128i four :
+                 {_mm_unpacklo_epi16(half, more), _mm_unpackhi_epi16(half, more)}) {
+                const __m128i runs = _mm_add_epi32(four, base);
+                _mm_storeu_si128(to++, runs);
+                any = _mm_or_si128(any, runs);
+            }
+        }
+        if (_mm_movemask_ps(_mm_castsi128_ps(any))) return false;
+        out += 16;
+        return true;
+    }
+#endif
+};
+
+// Hands the runs of a compressed string to take(run), or sixteen of them at a time. Returns what is
+// wrong, or nullptr.
+template <class Taker>
+[[gnu::always_inline]] inline const char* read_runs(const std::uint8_t* text, std::size_t size,
+                                                    Taker& taker) {
+    const std::uint8_t* p = text;
+    const std::uint8_t* const end = text + size;
+    const std::uint8_t* next = text;  // where to look for sixteen again
+    std::int64_t last = 0, before = 0;
+    for (std::size_t i = 0; p < end; ++i) {
+#if defined(__SSE2__)
+        if (i > 2 && p >= next) {
+            __m128i sums;
+            while (end - p >= 16 && (before | last) >> 31 == 0 && sum_sixteen(p, sums) &&
+                   taker.take(sums, before, last)) {
+                before += static_cast<std::int8_t>(_mm_extract_epi16(sums, 7) & 0xff);
+                last += static_cast<std::int8_t>(_mm_extract_epi16(sums, 7) >> 8);
+                p += 16;
+            }
+            if (p == end) break;
+            next = p + 16;
+        }
+#endif
+        // Every run after the third is stored as the difference to the one two before it.
+        std::int64_t run = 0;
+        if (const char* wrong = next_run(p, end, i > 2 ? before : 0, run)) return wrong;
+        before = last;
+        last = run;
+        taker.take(run);
+    }
+    return nullptr;
 }
 
 // Appends a run; one that 32 bits cannot hold as several, with empty ones between them.
@@ -135,39 +204,16 @@ void walk(const Runs& a, const Runs& b, Visit&& visit) {
 
 const char* decode_runs(const std::uint8_t* text, std::size_t size, Runs& runs) {
     runs.resize(size);  // a run takes at least one character
-    std::uint32_t* out = runs.data();
-    const std::uint8_t* p = text;
-    const std::uint8_t* const end = text + size;
-    for (std::size_t i = 0; p < end; ++i) {
-        // Every run after the third is stored as the difference to the one two before it.
-        std::int64_t run = 0;
-        if (const char* wrong = next_run(p, end, i > 2 ? out[-2] : 0, run)) return wrong;
-        *out++ = static_cast<std::uint32_t>(run);
-    }
-    runs.resize(static_cast<std::size_t>(out - runs.data()));
-    return nullptr;
+    Writer writer{runs.data()};
+    const char* const wrong = read_runs(text, size, writer);
+    runs.resize(static_cast<std::size_t>(writer.out - runs.data()));
+    return wrong;
 }
 
 const char* check_rle(const std::uint8_t* text, std::size_t size, std::int64_t pixels) {
-    std::int64_t total = 0;
-    const std::uint8_t* p = text;
-    const std::uint8_t* const end = text + size;
-    std::int64_t last = 0, before = 0;
-    const std::uint8_t* next = text;  // where to look for sixteen again
-    for (std::size_t i = 0; p < end; ++i) {
-        if (i > 2 && p >= next) {
-            // Sixteen runs at a time while all are one character long and none can be negative.
-            while (end - p >= 16 && add_sixteen(p, before, last, total)) p += 16;
-            if (p == end) break;
-            next = p + 16;
-        }
-        std::int64_t run = 0;
-        if (const char* wrong = next_run(p, end, i > 2 ? before : 0, run)) return wrong;
-        before = last;
-        last = run;
-        total += run;
-    }
-    return total == pixels ? nullptr : "RLE runs do not add up to its size";
+    Adder adder;
+    if (const char* wrong = read_runs(text, size, adder)) return wrong;
+    return adder.total == pixels ? nullptr : "RLE runs do not add up to its size";
 }
 
 const char* check_row(const MaskColumn& masks, std::size_t row) {
@@ -279,27 +325,31 @@ std::uint64_t intersection(const Runs& a, const Runs& b) {
 
 Box mask_box(const Runs& runs, std::int64_t height) {
     if (height <= 0) return {0, 0, 0, 0};
-    std::int64_t left = -1, right = 0, top = height, bottom = -1;
-    std::int64_t column = 0, y = 0;  // where a run begins
-    for (std::size_t i = 0; i < runs.size(); ++i) {
-        const std::int64_t first = column, from = y;
+    std::int64_t left = -1, right = 0, top = height, bottom = 0;
+    std::int64_t column = 0, y = 0;  // where a run begins, or the one before it ended
+    const auto wrap = [&] {
+        column += y < 2 * height ? 1 : y / height;  // mostly, and no division
+        y -= y < 2 * height ? height : y / height * height;
+    };
+    for (std::size_t i = 1; i < runs.size(); i += 2) {
+        y += runs[i - 1];
+        if (runs[i] == 0) continue;
+        if (y >= height) wrap();
+        if (left < 0) left = column;
+        top = std::min(top, y);
         y += runs[i];
-        if (y >= 2 * height) {
-            column += y / height;
-            y %= height;
-        } else if (y >= height) {  // mostly, and no division
-            ++column;
-            y -= height;
+        if (y > height) {
+            wrap();
+            top = 0;
+            bottom = height;
+            if (y == 0) --column, y = height;
         }
-        if (!(i & 1) || runs[i] == 0) continue;
-        if (left < 0) left = first;
-        right = y > 0 ? column : column - 1;
-        top = std::min(top, first == right ? from : 0);
-        bottom = std::max(bottom, first == right && y > 0 ? y - 1 : height - 1);
+        bottom = std::max(bottom, y);
+        right = column;
     }
     if (left < 0) return {0, 0, 0, 0};
     return {static_cast<double>(left), static_cast<double>(top),
-            static_cast<double>(right - left + 1), static_cast<double>(bottom - top + 1)};
+            static_cast<double>(right - left + 1), static_cast<double>(bottom - top)};
 }
 
 }  // namespace lvdet
