@@ -87,7 +87,6 @@ class MaskedBlock : public BlockBase {
         std::array<std::int64_t, 2> size = {-1, -1};
         std::size_t sizes = 0;
         bool counted = false, good = true;
-        std::string text;
         read_keys(cursor, keys, rle_follows_, [&](int field) {
             if (field == 0) {
                 sizes = 0;
@@ -102,9 +101,9 @@ class MaskedBlock : public BlockBase {
                 const String counts = cursor.string();
                 std::string_view raw = counts.raw;
                 if (counts.escaped) {
-                    text.clear();
-                    append_unescaped(counts, text);
-                    raw = text;
+                    text_.clear();
+                    append_unescaped(counts, text_);
+                    raw = text_;
                 }
                 mask_data.resize(mask_begin_);
                 mask_data.insert(mask_data.end(), raw.begin(), raw.end());
@@ -178,6 +177,7 @@ class MaskedBlock : public BlockBase {
     std::size_t mask_begin_ = 0;
     std::array<std::int8_t, 3> rle_follows_ = in_order<2>();
     Runs runs_;
+    std::string text_;
 };
 
 // The same block with masks passed by.

@@ -129,7 +129,7 @@ String Cursor::string() {
                 if (!std::isxdigit(static_cast<unsigned char>(p_[i]))) fail("bad \\u escape");
             }
             p_ += 6;
-        } else if (p_[1] != '\0' && std::strchr("\"\\/bfnrt", p_[1])) {
+        } else if (p_[1] == '\\' || (p_[1] != '\0' && std::strchr("\"/bfnrt", p_[1]))) {
             p_ += 2;
         } else {
             fail("bad escape in a string");

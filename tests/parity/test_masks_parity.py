@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pycocotools.mask as coco_mask
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import lvdet
 from lvdet import _native
@@ -24,6 +26,11 @@ def native_runs(masks: lvdet.Masks, height: int, width: int, *, edges: bool) -> 
     return [counts[a:b].tolist() for a, b in itertools.pairwise(offsets)]
 
 
+def compressed(runs: list[int]) -> bytes:
+    offsets = np.array([0, len(runs)], dtype=np.int64)
+    return _native.rle_encode(np.array(runs, dtype=np.uint32), offsets)[0].tobytes()
+
+
 @pytest.mark.parametrize("batch", range(8))
 def test_polygons_run_for_run(batch: int) -> None:
     rng = random.Random(batch)
@@ -32,10 +39,7 @@ def test_polygons_run_for_run(batch: int) -> None:
         rle = coco_mask.merge(coco_mask.frPyObjects(parts, height, width))
         masks = masks_from_segmentations([parts])
         runs = native_runs(masks, height, width, edges=False)[0]
-        data, _ = _native.rle_encode(
-            np.array(runs, dtype=np.uint32), np.array([0, len(runs)], dtype=np.int64)
-        )
-        assert data.tobytes() == rle["counts"], (parts, height, width)
+        assert compressed(runs) == rle["counts"], (parts, height, width)
 
 
 def random_rles(rng: np.random.Generator, count: int, height: int, width: int) -> list[dict]:
@@ -121,3 +125,37 @@ def test_boundary_evaluation(batch: int, tmp_path: Path) -> None:
         ours = lvdet.evaluate(gt, dt, iou="boundary", protocols=["old"], exact_lvis=True)
         reference = evaluate_boundary(annotations, results)
         assert_agree(ours["old"], reference, f"seed {seed}")
+
+
+@st.composite
+def run_lists(draw: st.DrawFn) -> list[int]:
+    """Runs that differ little from those two before them for a while, and then much: one character
+    of the compressed string, or more. They fill columns of 1,000 pixels."""
+    runs = [draw(st.integers(1, 60)), draw(st.integers(0, 60))]
+    small = st.lists(st.integers(-16, 15), max_size=70)
+    large = st.lists(st.integers(-(10**5), 10**5), max_size=3)
+    for steps in draw(st.lists(small | large, max_size=5)):
+        for step in steps:
+            runs.append(max(runs[-2] + step, 0))
+    return [*runs, -sum(runs) % 1000]
+
+
+@given(run_lists())
+def test_numbers_of_any_length(runs: list[int]) -> None:
+    height, width = 1000, sum(runs) // 1000
+    rle = coco_mask.frPyObjects({"size": [height, width], "counts": runs}, height, width)
+    assert native_runs(masks_from_segmentations([rle]), height, width, edges=False)[0] == runs
+    with pytest.raises(lvdet.InputError, match="runs do not add up to its size"):
+        masks_from_segmentations([rle | {"size": [height + 1, width]}])
+
+
+@given(run_lists(), st.integers(1, 100))
+def test_a_negative_run_after_any_others(runs: list[int], below: int) -> None:
+    height, width = 1000, sum(runs) // 1000
+    rle = coco_mask.frPyObjects({"size": [height, width], "counts": runs}, height, width)
+    # How far below the run two before, as a number of the string.
+    step = runs[-2] + below
+    texts = [compressed(some) for some in ([0, step, 0], [0, step, 0, 0])]
+    counts = rle["counts"] + texts[1].removeprefix(texts[0])
+    with pytest.raises(lvdet.InputError, match="RLE has a negative run"):
+        masks_from_segmentations([rle | {"counts": counts}])
