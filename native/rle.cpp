@@ -92,7 +92,8 @@ struct Adder {
         };
         const __m128i even = _mm_and_si128(shifted, _mm_set1_epi16(0x00ff));
         const __m128i odd = _mm_srli_epi16(shifted, 8);
-        if (before + lowest(even) < 0 || last + lowest(odd) < 0) return false;
+        if (before < 128 && before + lowest(even) < 0) return false;
+        if (last < 128 && last + lowest(odd) < 0) return false;
         total += 8 * (before + last) + sum(even) + sum(odd);
         return true;
     }
