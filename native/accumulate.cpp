@@ -77,16 +77,20 @@ void accumulate(const Outcomes& outcomes, const Rankings& rankings, std::size_t 
             if (points) std::fill_n(points + curve * cells * kRecalls, cells * kRecalls, nan);
             return;
         }
+        const bool pooled = rankings.member != nullptr;
+        const std::uint8_t* const member = rankings.member + curve * rankings.categories;
+        const std::int64_t* const offsets = rankings.offsets + (pooled ? 0 : curve);
         auto& walks = all_walks[worker];
         walks.resize(areas);
         for (std::size_t base = 0; base < thresholds; base += kWord) {
             const std::size_t here = std::min(kWord, thresholds - base);
             const std::size_t bytes = bytes_for(here);
             for (Walk& walk : walks) walk.restart(here);
-            for (std::int64_t i = rankings.offsets[curve]; i < rankings.offsets[curve + 1]; ++i) {
+            for (std::int64_t i = offsets[0]; i < offsets[1]; ++i) {
                 const auto row = rankings.order ? static_cast<std::size_t>(rankings.order[i])
                                                 : static_cast<std::size_t>(i);
                 if (rankings.keep && !rankings.keep[row]) continue;
+                if (pooled && !member[rankings.category[row]]) continue;
                 const std::uint8_t* bits =
                     outcomes.bits + row * outcomes.areas * 2 * outcomes.bytes + base / 8;
                 for (std::size_t area = 0; area < areas; ++area, bits += 2 * outcomes.bytes)

@@ -16,12 +16,16 @@ struct Outcomes {
 
 // A list of rows in rank order for each curve: order[offsets[c] .. offsets[c + 1]], or those row
 // numbers themselves where `order` is null. Rows whose keep[row] is 0 are passed over (keep may be
-// null).
+// null). Or pools of classes: every curve has all of `order`, but for rows whose class it lacks,
+// where member[curve, category[row]] is 0.
 struct Rankings {
     const std::int32_t* order;
     const std::int64_t* offsets;
     std::size_t curves;
     const std::uint8_t* keep;
+    const std::uint8_t* member = nullptr;
+    const std::int32_t* category = nullptr;
+    std::size_t categories = 0;
 };
 
 // The bits of up to 64 thresholds, in so many bytes.

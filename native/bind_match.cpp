@@ -96,6 +96,7 @@ nb::dict match_detections(const TruthColumns& truth, const FoundColumns& found,
     out["detection"] = take(std::move(matched.detection));
     out["position"] = take(std::move(matched.position));
     out["category_offsets"] = take(std::move(matched.category_offsets));
+    out["together"] = take(std::move(matched.together));
     out["outcomes"] = take(std::move(matched.outcomes), {rows, areas, 2, bytes_for(thresholds)});
     out["truth"] = take(std::move(matched.truth), {truth.categories, areas});
     out["partner"] = nb::none();
@@ -122,14 +123,18 @@ nb::dict nearest_objects(const TruthColumns& truth, const FoundColumns& found,
 nb::tuple accumulate_rankings(In<std::uint8_t> outcome_bits, std::size_t thresholds,
                               std::optional<In<std::int32_t>> order, In<std::int64_t> offsets,
                               std::optional<In<std::uint8_t>> keep, In<std::int64_t> truth,
-                              In<double> recalls, bool points, int threads) {
-    const std::size_t curves = offsets.size() - 1;
-    const std::size_t areas = truth.shape(1);
+                              In<double> recalls, bool points,
+                              std::optional<std::tuple<In<std::uint8_t>, In<std::int32_t>>> pools,
+                              int threads) {
+    const std::size_t curves = truth.shape(0), areas = truth.shape(1);
     const Outcomes outcomes = outcomes_of(outcome_bits, thresholds);
     const Rankings rankings{.order = order ? order->data() : nullptr,
                             .offsets = offsets.data(),
                             .curves = curves,
-                            .keep = keep ? keep->data() : nullptr};
+                            .keep = keep ? keep->data() : nullptr,
+                            .member = pools ? std::get<0>(*pools).data() : nullptr,
+                            .category = pools ? std::get<1>(*pools).data() : nullptr,
+                            .categories = pools ? std::get<0>(*pools).shape(1) : 0};
     auto precision = zeros<double>({curves, areas, thresholds});
     auto recall = zeros<double>({curves, areas, thresholds});
     auto at_recall = zeros<double>({points ? curves : 0, areas, thresholds, kRecalls});
@@ -179,7 +184,7 @@ void bind_match(nb::module_& m) {
           "rows"_a.noconvert(), "overlap"_a, "threads"_a);
     m.def("accumulate", &accumulate_rankings, "outcomes"_a.noconvert(), "thresholds"_a,
           "order"_a.none(), "offsets"_a.noconvert(), "keep"_a.none(), "truth"_a.noconvert(),
-          "recalls"_a.noconvert(), "points"_a, "threads"_a);
+          "recalls"_a.noconvert(), "points"_a, "pools"_a.none(), "threads"_a);
 }
 
 }  // namespace lvdet

@@ -13,11 +13,15 @@ void keep_top_rows(In<std::int32_t> group, std::size_t groups, In<double> score,
     keep_top(group.data(), groups, score.data(), score.size(), limit, keep.data(), threads);
 }
 
-Out<std::int32_t> order_by_falling_score(In<double> score) {
-    auto out = zeros<std::int32_t>({score.size()});
-    nb::gil_scoped_release release;
-    order_by_score(score.data(), score.size(), out.data());
-    return out;
+// The rows by class and falling score, and their places there in one ranking over all classes.
+nb::tuple rank_class_rows(In<double> score, In<std::int32_t> category, std::size_t categories,
+                          int threads) {
+    ClassRanking out;
+    {
+        nb::gil_scoped_release release;
+        out = rank_classes(score.data(), category.data(), score.size(), categories, threads);
+    }
+    return nb::make_tuple(take(std::move(out.by_class.rows)), take(std::move(out.together)));
 }
 
 Out<std::int64_t> count_group_rows(In<std::int32_t> group, std::size_t groups) {
@@ -99,7 +103,8 @@ void bind_ranks(nb::module_& m) {
     m.def("keep_top", &keep_top_rows, "group"_a.noconvert(), "groups"_a, "score"_a.noconvert(),
           "limit"_a, "keep"_a.noconvert(), "threads"_a);
     m.def("count_rows", &count_group_rows, "group"_a.noconvert(), "groups"_a);
-    m.def("order_by_falling_score", &order_by_falling_score, "score"_a.noconvert());
+    m.def("rank_classes", &rank_class_rows, "score"_a.noconvert(), "category"_a.noconvert(),
+          "categories"_a, "threads"_a);
     m.def("number_pairs", &number_row_pairs, "a"_a.noconvert(), "a_count"_a, "b"_a.noconvert(),
           "b_count"_a);
     m.def("rank_groups", &rank_group_rows, "group"_a.noconvert(), "groups"_a, "score"_a.noconvert(),

@@ -107,32 +107,28 @@ Grouping rank_in_cells(const Cells& cells, const Found& found, int threads) {
 
 std::vector<std::int32_t> order_by_class(const Cells& cells, const Grouping& ranked,
                                          const Found& found, int threads, Matched& out) {
-    const Grouping by_class = group_rows(cells.category.data(), cells.categories, cells.size());
-    out.category_offsets.assign(cells.categories + 1, 0);
-    for (std::size_t cell = 0; cell < cells.size(); ++cell)
-        out.category_offsets[index(cells.category[cell]) + 1] +=
-            ranked.offsets[cell + 1] - ranked.offsets[cell];
-    std::partial_sum(out.category_offsets.begin(), out.category_offsets.end(),
-                     out.category_offsets.begin());
     const std::size_t rows = ranked.rows.size();
+    std::vector<double> score(rows);
+    std::vector<std::int32_t> category(rows);
+    in_blocks<1024>(cells.size(), threads, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t cell = begin; cell < end; ++cell)
+            for (auto p = ranked.offsets[cell]; p < ranked.offsets[cell + 1]; ++p) {
+                score[index(p)] = found.score[ranked.rows[index(p)]];
+                category[index(p)] = cells.category[cell];
+            }
+    });
+    ClassRanking ranking =
+        rank_classes(score.data(), category.data(), rows, cells.categories, threads);
+    out.position = std::move(ranking.by_class.rows);
+    out.category_offsets = std::move(ranking.by_class.offsets);
+    out.together = std::move(ranking.together);
     out.detection.resize(rows);
-    out.position.resize(rows);
-    std::vector<std::int32_t> place(rows);
-    parallel_for(cells.categories, threads, [&](std::size_t category) {
-        std::vector<Scored> list;  // their rows are places among the ranked
-        list.reserve(index(out.category_offsets[category + 1] - out.category_offsets[category]));
-        for (auto k = by_class.offsets[category]; k < by_class.offsets[category + 1]; ++k) {
-            const std::size_t cell = index(by_class.rows[index(k)]);
-            for (auto p = ranked.offsets[cell]; p < ranked.offsets[cell + 1]; ++p)
-                list.push_back({found.score[ranked.rows[index(p)]], static_cast<std::int32_t>(p)});
-        }
-        std::sort(list.begin(), list.end());
-        std::size_t next = index(out.category_offsets[category]);
-        for (const Scored& entry : list) {
-            place[index(entry.row)] = static_cast<std::int32_t>(next);
-            out.position[next] = entry.row;
-            out.detection[next] = ranked.rows[index(entry.row)];
-            ++next;
+    std::vector<std::int32_t> place = std::move(category);
+    in_blocks(rows, threads, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t i = begin; i < end; ++i) {
+            const std::size_t position = index(out.position[i]);
+            place[position] = static_cast<std::int32_t>(i);
+            out.detection[i] = ranked.rows[position];
         }
     });
     return place;

@@ -40,8 +40,9 @@ Cells make_cells(const Truth& truth, const Found& found);
 // The detections that count, by cell, best first in each.
 Grouping rank_in_cells(const Cells& cells, const Found& found, int threads);
 
-// Orders the ranked detections by class and falling score: fills `detection`, `position` and
-// `category_offsets` of the outcome, and returns where each one (in cell order) went.
+// Orders the ranked detections by class and falling score: fills `detection`, `position`,
+// `category_offsets` and `together` of the outcome, and returns where each one (in cell order)
+// went.
 std::vector<std::int32_t> order_by_class(const Cells& cells, const Grouping& ranked,
                                          const Found& found, int threads, Matched& out);
 

@@ -89,6 +89,76 @@ std::size_t parts_of(std::size_t rows, std::size_t groups, int threads) {
                                    static_cast<std::size_t>(std::max(threads, 1)));
 }
 
+// The row numbers 0 .. rows-1 by falling score; equal scores stay in order.
+void order_by_score(const double* score, std::size_t rows, std::int32_t* order, int threads) {
+    const std::size_t parts = std::clamp<std::size_t>(
+        rows / kBlockRows, 1, static_cast<std::size_t>(std::max(threads, 1)));
+    const auto each = [&](std::size_t part, auto&& visit) {
+        for (std::size_t i = rows * part / parts; i < rows * (part + 1) / parts; ++i) visit(i);
+    };
+    std::vector<std::uint64_t> lows(parts, ~std::uint64_t{0}), highs(parts, 0);
+    parallel_for(parts, threads, [&](std::size_t part) {
+        each(part, [&](std::size_t i) {
+            lows[part] = std::min(lows[part], falling_key(score[i]));
+            highs[part] = std::max(highs[part], falling_key(score[i]));
+        });
+    });
+    const std::uint64_t low = *std::min_element(lows.begin(), lows.end());
+    const std::uint64_t high = std::max(low, *std::max_element(highs.begin(), highs.end()));
+    const int shift = std::max(32 - std::countl_zero(high - low), 0);
+
+    // A radix sort by the leading 32 bits, from the least significant digit.
+    constexpr int kDigit = 11, kPasses = 3;
+    constexpr std::size_t kBuckets = 1 << kDigit;
+    struct Entry {
+        std::uint32_t key;
+        std::int32_t row;
+    };
+    std::vector<Entry> from(rows), to(rows);
+    parallel_for(parts, threads, [&](std::size_t part) {
+        each(part, [&](std::size_t i) {
+            from[i] = {static_cast<std::uint32_t>((falling_key(score[i]) - low) >> shift),
+                       static_cast<std::int32_t>(i)};
+        });
+    });
+    std::vector<std::array<std::uint32_t, kBuckets>> next(parts);  // where a part's entries go
+    for (int pass = 0; pass < kPasses; ++pass) {
+        const auto digit = [&](const Entry& entry) {
+            return entry.key >> (pass * kDigit) & (kBuckets - 1);
+        };
+        parallel_for(parts, threads, [&](std::size_t part) {
+            next[part].fill(0);
+            each(part, [&](std::size_t i) { ++next[part][digit(from[i])]; });
+        });
+        std::uint32_t sum = 0;
+        for (std::size_t bucket = 0; bucket < kBuckets; ++bucket)
+            for (auto& part : next) sum += std::exchange(part[bucket], sum);
+        parallel_for(parts, threads, [&](std::size_t part) {
+            each(part, [&](std::size_t i) { to[next[part][digit(from[i])]++] = from[i]; });
+        });
+        std::swap(from, to);
+    }
+
+    // Scores that differ in the other bits alone are put in order; where a run of equal keys
+    // begins in a block, it is that block's.
+    const auto falls = [&](std::int32_t a, std::int32_t b) { return score[a] > score[b]; };
+    in_blocks(rows, threads, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t i = begin; i < end; ++i) order[i] = from[i].row;
+    });
+    if (shift == 0) return;
+    in_blocks(rows, threads, [&](std::size_t begin, std::size_t end) {
+        while (begin && begin < end && from[begin].key == from[begin - 1].key) ++begin;
+        while (begin < end) {
+            std::size_t next_run = begin + 1;
+            while (next_run < rows && from[next_run].key == from[begin].key) ++next_run;
+            std::int32_t *first = order + begin, *last = order + next_run;
+            if (last - first > 1 && !std::is_sorted(first, last, falls))
+                std::stable_sort(first, last, falls);
+            begin = next_run;
+        }
+    });
+}
+
 }  // namespace
 
 void keep_top(const std::int32_t* group, std::size_t groups, const double* score, std::size_t rows,
@@ -194,37 +264,6 @@ std::vector<std::int64_t> count_rows(const std::int32_t* group, std::size_t grou
     return count;
 }
 
-void order_by_score(const double* score, std::size_t rows, std::int32_t* order) {
-    // Radix sort from the least significant digit, on bits that rise as scores fall.
-    constexpr int kDigit = 11, kPasses = 6;
-    constexpr std::size_t kBuckets = 1 << kDigit;
-    struct Entry {
-        std::uint64_t key;
-        std::int32_t row;
-    };
-    std::vector<Entry> from(rows), to(rows);
-    std::vector<std::array<std::uint32_t, kBuckets>> histogram(kPasses);
-    for (auto& buckets : histogram) buckets.fill(0);
-    for (std::size_t i = 0; i < rows; ++i) {
-        const std::uint64_t bits = falling_key(score[i]);
-        from[i] = {bits, static_cast<std::int32_t>(i)};
-        for (int pass = 0; pass < kPasses; ++pass)
-            ++histogram[static_cast<std::size_t>(pass)][bits >> (pass * kDigit) & (kBuckets - 1)];
-    }
-    for (int pass = 0; pass < kPasses; ++pass) {
-        auto& buckets = histogram[static_cast<std::size_t>(pass)];
-        if (std::any_of(buckets.begin(), buckets.end(),
-                        [&](std::uint32_t count) { return count == rows; }))
-            continue;
-        std::uint32_t sum = 0;
-        for (auto& bucket : buckets) sum += std::exchange(bucket, sum);
-        for (const Entry& entry : from)
-            to[buckets[entry.key >> (pass * kDigit) & (kBuckets - 1)]++] = entry;
-        std::swap(from, to);
-    }
-    for (std::size_t i = 0; i < rows; ++i) order[i] = from[i].row;
-}
-
 Grouping group_rows(const std::int32_t* group, std::size_t groups, std::size_t rows, int threads) {
     const std::size_t parts = parts_of(rows, groups, threads);
     const auto each = [&](std::size_t part, auto&& visit) {
@@ -260,6 +299,26 @@ Grouping rank_groups(const std::int32_t* group, std::size_t groups, const double
     parallel_for(groups, threads, [&](std::size_t g, std::size_t worker) {
         sorts[worker](score, out.rows.data() + out.offsets[g],
                       out.rows.data() + out.offsets[g + 1]);
+    });
+    return out;
+}
+
+ClassRanking rank_classes(const double* score, const std::int32_t* category, std::size_t rows,
+                          std::size_t categories, int threads) {
+    std::vector<std::int32_t> order(rows), ranked(rows);
+    order_by_score(score, rows, order.data(), threads);
+    in_blocks(rows, threads, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t i = begin; i < end; ++i)
+            ranked[i] = category[static_cast<std::size_t>(order[i])];
+    });
+    ClassRanking out{.by_class = group_rows(ranked.data(), categories, rows, threads),
+                     .together = std::move(ranked)};
+    in_blocks(rows, threads, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t i = begin; i < end; ++i) {
+            std::int32_t& row = out.by_class.rows[i];
+            out.together[static_cast<std::size_t>(row)] = static_cast<std::int32_t>(i);
+            row = order[static_cast<std::size_t>(row)];
+        }
     });
     return out;
 }

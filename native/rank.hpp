@@ -25,9 +25,6 @@ void keep_top(const std::int32_t* group, std::size_t groups, const double* score
 std::vector<std::int64_t> count_rows(const std::int32_t* group, std::size_t groups,
                                      std::size_t rows);
 
-// The row numbers 0 .. rows-1 by falling score; equal scores stay in order.
-void order_by_score(const double* score, std::size_t rows, std::int32_t* order);
-
 // A number for each distinct (a, b) pair, the same for equal pairs; returns how many there are.
 std::int64_t number_pairs(const std::int32_t* a, std::size_t a_count, const std::int32_t* b,
                           std::size_t b_count, std::size_t rows, std::int32_t* number);
@@ -44,6 +41,15 @@ Grouping group_rows(const std::int32_t* group, std::size_t groups, std::size_t r
 // The same with the rows of each group by falling score, equal scores by row.
 Grouping rank_groups(const std::int32_t* group, std::size_t groups, const double* score,
                      std::size_t rows, int threads);
+
+// Rows by class and falling score, equal scores by row; and the places of these in one ranking over
+// all classes, equal scores by row again. Every row has a class.
+struct ClassRanking {
+    Grouping by_class;
+    std::vector<std::int32_t> together;
+};
+ClassRanking rank_classes(const double* score, const std::int32_t* category, std::size_t rows,
+                          std::size_t categories, int threads);
 
 // What rank_groups made: every row once, group after group.
 struct Ordering {

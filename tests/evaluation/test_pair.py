@@ -39,7 +39,15 @@ def anew(pair: Pair) -> Pair:
 
 
 def columns(matches: Matches) -> dict[str, bytes]:
-    names = ("detection", "position", "category_offsets", "outcomes", "truth", "partner")
+    names = (
+        "detection",
+        "position",
+        "together",
+        "category_offsets",
+        "outcomes",
+        "truth",
+        "partner",
+    )
     return {name: getattr(matches, name).tobytes() for name in names}
 
 

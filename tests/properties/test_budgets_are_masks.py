@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import lvdet
 from lvdet.evaluation.average_precision import class_curves, class_precision
-from lvdet.evaluation.pooled import Pools, ranked_together
+from lvdet.evaluation.pooled import Pools
 from lvdet.limits.budgets import apply
 from lvdet.matching.match import match
 from lvdet.matching.match_options import MatchOptions
@@ -63,8 +63,8 @@ def test_limit_then_match_is_match_then_mask(
     rows = everything.kept(keep)
     assert class_precision(everything, rows).tobytes() == class_precision(separate).tobytes()
     pools = [np.arange(len(gt.categories)), np.arange(0, len(gt.categories), 2)]
-    together = Pools(everything, ranked_together(everything, dt.score), pools).curves(rows)
-    alone = Pools(separate, ranked_together(separate, limited.score), pools).curves()
+    together = Pools(everything, pools).curves(rows)
+    alone = Pools(separate, pools).curves()
     assert together.precision.tobytes() == alone.precision.tobytes()
     # Not only the sums: each kept row has the same outcome.
     kept = np.isin(everything.detection, limited_rows)

@@ -80,7 +80,7 @@ class Resampler:
         self._place = (place - begins[self._category]).astype(np.int32)
         self._image = image[matches.detection]
         self._old = np.ones(len(matches), np.uint8) if keep is None else keep.view(np.uint8)
-        self._pooled = pair.together
+        self._pooled = matches.together
         self._ranked = image[rows[: begins[classes]]], begins[: classes + 1].copy()
         self._truth = _objects(gt, pair.options.exact_lvis)
         groups = gt.categories.groups()

@@ -54,12 +54,16 @@ def accumulate(
     order: NDArray[np.int32] | None = None,
     keep: NDArray[np.bool_] | None = None,
     points: bool = False,
+    pools: tuple[NDArray[np.uint8], NDArray[np.int32]] | None = None,
 ) -> tuple[Curves, NDArray[np.float64]]:
     """Curves of any rankings of the rows of `matches`.
 
     truth: [curves, A] objects to find; offsets: [curves + 1] where each ranking begins in
     `order`, or among the rows themselves; keep: [K] over the rows. Also the precision at each
     recall, [curves, A, T, 101], empty unless `points`.
+
+    pools: [curves, C] which classes each curve has, and [K] the class of each row. All curves have
+    the one ranking then, but for rows of other classes.
     """
     precision, recall, at_recall = _native.accumulate(
         matches.outcomes,
@@ -70,6 +74,7 @@ def accumulate(
         truth,
         RECALLS,
         points,
+        pools,
         thread_count(),
     )
     return Curves(precision, recall), at_recall

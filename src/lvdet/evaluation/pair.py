@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from lvdet.evaluation.average_precision import Curves, accumulate
 from lvdet.evaluation.class_subsets import counted_classes
-from lvdet.evaluation.pooled import Pools, ranked_together
+from lvdet.evaluation.pooled import Pools
 from lvdet.evaluation.summary import SHORT, Groups, Metric, summarize
 from lvdet.limits.budgets import Budget, apply
 from lvdet.limits.ranks import Ranks
@@ -34,8 +34,8 @@ class Pair:
 
     They are matched where that is first needed, and never again: budgets, subsets of classes and
     parts of the images are masks over that match, and scores that keep the order inside each image
-    and class are another order of its rows. Rows are ranked once for each kind of budget, and all
-    classes together once for AP-Pool; equal questions have one answer.
+    and class are another order of its rows. Rows are ranked once for each kind of budget;
+    equal questions have one answer.
     """
 
     def __init__(
@@ -166,13 +166,8 @@ class Pair:
         members = [classes, *(np.intersect1d(rows, classes) for rows in groups.values())]
         key = tuple(rows.tobytes() for rows in members)
         if key not in self._pools:
-            self._pools[key] = Pools(self.overall, self.together, members)
+            self._pools[key] = Pools(self.overall, members)
         return self._pools[key]
-
-    @cached_property
-    def together(self) -> NDArray[np.int32]:
-        """[K] the rows of the match in one ranking over all classes."""
-        return ranked_together(self.matches, self.results.ranking.score)
 
     def instances(self, classes: _Rows) -> int:
         """How many objects of the classes there are to be found."""

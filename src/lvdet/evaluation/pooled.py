@@ -7,34 +7,20 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from lvdet import _native
 from lvdet.evaluation.average_precision import Curves, accumulate
 from lvdet.tables.matches import Matches
 
 
 class Pools:
-    """Pools of classes, each with its detections in one ranking: by falling score over all its
-    classes, equal scores by image, then class, then rank in that class and image.
+    """Pools of classes (rows), each with its detections in one ranking: by falling score over all
+    its classes, equal scores by image, then class, then rank in that class and image."""
 
-    order: [K] the rows of the matches as `ranked_together` has them
-    pools: rows of classes
-    """
-
-    def __init__(
-        self,
-        matches: Matches,
-        order: NDArray[np.int32],
-        pools: Sequence[NDArray[np.int64]],
-    ) -> None:
+    def __init__(self, matches: Matches, pools: Sequence[NDArray[np.int64]]) -> None:
         self._matches, self._pools = matches, pools
-        category = matches.category[order]
-        rankings = []
-        for pool in pools:
-            member = np.zeros(len(matches.truth), dtype=bool)
-            member[pool] = True
-            rankings.append(order if member.all() else order[member[category]])
-        self._order = np.concatenate(rankings)
-        self._offsets = np.cumsum([0, *map(len, rankings)]).astype(np.int64)
+        self._member = np.zeros((len(pools), len(matches.truth)), dtype=np.uint8)
+        for number, pool in enumerate(pools):
+            self._member[number, pool] = 1
+        self._category = matches.category
 
     def curves(
         self, keep: NDArray[np.bool_] | None = None, truth: NDArray[np.int64] | None = None
@@ -54,15 +40,9 @@ class Pools:
         return accumulate(
             self._matches,
             np.array([[of_class[pool].sum()] for pool in self._pools], dtype=np.int64),
-            self._offsets,
-            order=self._order,
+            np.array([0, len(self._matches)]),
+            order=self._matches.together,
             keep=keep,
             points=points,
+            pools=(self._member, self._category),
         )
-
-
-def ranked_together(matches: Matches, score: NDArray[np.float64]) -> NDArray[np.int32]:
-    """[K] all rows of the matches in one ranking."""
-    rows = np.empty(len(matches), dtype=np.int32)
-    rows[matches.position] = np.arange(len(matches), dtype=np.int32)
-    return rows[_native.order_by_falling_score(score[matches.detection[rows]])]

@@ -23,6 +23,7 @@ class Matches:
     detection: [K] int32, row of `Detections`
     position:  [K] int32, place of the row when ordered by image, class and rank: the order
                among equal scores where classes are ranked together
+    together:  [K] int32, the rows in one ranking over all classes, by falling score and position
     category_offsets: [C + 1] int64, where each class's rows begin
     outcomes:  [K, A, 2, B] uint8, bit t % 8 of byte t // 8 for IoU threshold t: first,
                matched with a ground truth; second, not to be counted. Right is matched and not
@@ -37,6 +38,7 @@ class Matches:
 
     detection: NDArray[np.int32]
     position: NDArray[np.int32]
+    together: NDArray[np.int32]
     category_offsets: NDArray[np.int64]
     outcomes: NDArray[np.uint8]
     truth: NDArray[np.int64]
@@ -71,8 +73,10 @@ class Matches:
         there[self.position[keep]] = True
         place = np.cumsum(there, dtype=np.int32) - np.int32(1)
         before = np.append(0, np.cumsum(keep))
+        together = before[self.together[keep[self.together]]]
         return replace(
             self,
+            together=together.astype(np.int32),
             detection=self.detection[keep],
             position=place[self.position[keep]],
             category_offsets=before[self.category_offsets],
@@ -92,12 +96,13 @@ class Matches:
         tied = (new[1:] == new[:-1]) & (detection[1:] < detection[:-1])  # the file decides
         if (together & ((new[1:] > new[:-1]) | tied)).any():
             return None
-        position, _ = _native.rank_groups(category, len(self.truth), new, thread_count())
+        position, together = _native.rank_classes(new, category, len(self.truth), thread_count())
         order = rows[position]
         return replace(
             self,
             detection=self.detection[order],
             position=position,
+            together=together,
             outcomes=self.outcomes[order],
             partner=None if self.partner is None else self.partner[order],
         )
