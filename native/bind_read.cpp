@@ -206,11 +206,21 @@ bool collect_sides(Collector& collector, In<std::int64_t> image_id, In<std::int6
 
 // All that was collected, and the collector is empty.
 nb::dict collected(Collector& collector, bool exact) {
-    if (exact) {
+    Column<std::int32_t> image, category;
+    Column<double> score;
+    {
         nb::gil_scoped_release release;
-        collector.keep_best();
+        if (exact) collector.keep_best();
+        if (!collector.everywhere()) {
+            image = collector.of_details(collector.image);
+            category = collector.of_details(collector.category);
+            score = collector.of_details(collector.score);
+        }
     }
     nb::dict out;
+    out["detailed"] = collector.everywhere()
+                          ? nb::none()
+                          : nb::object(nb::make_tuple(take(image), take(category), take(score)));
     const std::size_t details = collector.box.size() / 4;
     const bool with_masks = collector.masks.kind.size() > 0;
     if (with_masks) collector.masks.skip_to(details);

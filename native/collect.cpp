@@ -24,6 +24,13 @@ void filter(Column<T>& column, const std::vector<std::uint8_t>& keep, std::size_
     column.shrink(to * width);
 }
 
+template <class T>
+void append_picked(Column<T>& column, const T* values, const std::vector<std::int32_t>& rows,
+                   std::size_t count) {
+    T* const to = column.extend(count);
+    for (std::size_t k = 0; k < count; ++k) to[k] = values[rows[k]];
+}
+
 }  // namespace
 
 void Floors::note(std::size_t group, double score) {
@@ -69,6 +76,10 @@ void Collector::count(const NewRows& block) {
     first_of_image.resize(image_ids.size(), -1);
     per_category.resize(category_ids.size(), 0);
     if (choosing_) size_floors();
+    while (capped_.size() < category_ids.size())
+        capped_.push_back(std::any_of(caps_.begin(), caps_.end(), [&](const Cap& cap) {
+            return cap.group(0, static_cast<std::int32_t>(capped_.size())) >= 0;
+        }));
     for (std::size_t i = 0; i < block.rows; ++i) {
         const auto at = static_cast<std::size_t>(block.image[i]);
         if (per_image[at]++ == 0) first_of_image[at] = total + static_cast<std::int64_t>(i);
@@ -93,45 +104,67 @@ void Collector::add_all(const NewRows& block) {
 }
 
 void Collector::add_wanted(const NewRows& block) {
-    // Room for all, given back where rows were dropped: no column is asked for each row.
-    const std::size_t before = score.size();
-    std::int32_t* to_image = image.extend(block.rows);
-    std::int32_t* to_category = category.extend(block.rows);
-    double* to_score = score.extend(block.rows);
-    std::size_t kept = 0;
-    for (std::size_t i = 0; i < block.rows; ++i) {
-        const std::int32_t at = block.image[i], of = block.category[i];
-        if (!caps_.empty()) {
-            if (!wanted(at, of, block.score[i])) continue;
-            if (choosing_) note(at, of, block.score[i]);
-        }
-        to_image[kept] = at;
-        to_category[kept] = of;
-        to_score[kept] = block.score[i];
-        const std::size_t row = before + kept++;
-        if (!everywhere()) {
-            if (!cells_.has(at, of)) continue;
-            *detail.extend(1) = static_cast<std::int32_t>(row);
-        }
-        *file_row.extend(1) = total + static_cast<std::int64_t>(i);
-        block.box.copy(i, box.extend(4));
-        if (!block.masks.kind || i < block.first_mask) continue;
-        masks.skip_to(box.size() / 4 - 1);
-        masks.append(block.masks, i - block.first_mask);
+    const std::size_t before = score.size(), count = pick_wanted(block);
+    append_picked(image, block.image, picked_, count);
+    append_picked(category, block.category, picked_, count);
+    append_picked(score, block.score, picked_, count);
+    const std::size_t details = everywhere() ? count : pick_details(block, before, count);
+    const std::size_t first = box.size() / 4;
+    std::int64_t* to_row = file_row.extend(details);
+    double* to_box = box.extend(4 * details);
+    for (std::size_t k = 0; k < details; ++k) {
+        to_row[k] = total + picked_[k];
+        block.box.copy(static_cast<std::size_t>(picked_[k]), to_box + 4 * k);
     }
-    image.shrink(before + kept);
-    category.shrink(before + kept);
-    score.shrink(before + kept);
+    if (!block.masks.kind) return;
+    for (std::size_t k = 0; k < details; ++k) {
+        const auto row = static_cast<std::size_t>(picked_[k]);
+        if (row < block.first_mask) continue;
+        masks.skip_to(first + k);
+        masks.append(block.masks, row - block.first_mask);
+    }
 }
 
-// The row may be among the best of a group. Until there are many rows, all of them may.
-bool Collector::wanted(std::int32_t at, std::int32_t of, double value) const {
+// Picks the rows that may be among the best of a group; returns how many. Rows are written before
+// it is known whether they are picked: half of them may be, and no branch could be foretold.
+std::size_t Collector::pick_wanted(const NewRows& block) {
+    if (picked_.size() < block.rows) picked_.resize(block.rows);
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < block.rows; ++i) {
+        const std::int32_t at = block.image[i], of = block.category[i];
+        picked_[count] = static_cast<std::int32_t>(i);
+        if (choosing_)
+            count += take_wanted(at, of, block.score[i]);
+        else  // until there are many rows, any of a class that counts may be
+            count += caps_.empty() | (static_cast<std::size_t>(at) < images() &
+                                      capped_[static_cast<std::size_t>(of)]);
+    }
+    return count;
+}
+
+// Picks those of the picked rows that are in cells that count. The first is row `before`.
+std::size_t Collector::pick_details(const NewRows& block, std::size_t before, std::size_t count) {
+    std::int32_t* const to = detail.extend(count);
+    std::size_t details = 0;
+    for (std::size_t k = 0; k < count; ++k) {
+        const std::int32_t i = picked_[k];
+        to[details] = static_cast<std::int32_t>(before + k);
+        picked_[details] = i;
+        details += cells_.has(block.image[i], block.category[i]);
+    }
+    detail.shrink(detail.size() - count + details);
+    return details;
+}
+
+// The row may be among the best of a group, and is taken in.
+bool Collector::take_wanted(std::int32_t at, std::int32_t of, double value) {
     if (static_cast<std::size_t>(at) >= images()) return false;
-    return std::any_of(caps_.begin(), caps_.end(), [&](const Cap& cap) {
+    const bool wanted = std::any_of(caps_.begin(), caps_.end(), [&](const Cap& cap) {
         const std::int64_t group = cap.group(at, of);
-        return group >= 0 &&
-               (!choosing_ || cap.floors.passes(static_cast<std::size_t>(group), value));
+        return group >= 0 && cap.floors.passes(static_cast<std::size_t>(group), value);
     });
+    if (wanted) note(at, of, value);
+    return wanted;
 }
 
 void Collector::note(std::int32_t at, std::int32_t of, double value) {

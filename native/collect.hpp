@@ -9,6 +9,7 @@
 
 #include "columns.hpp"
 #include "mask_columns.hpp"
+#include "parallel.hpp"
 
 namespace lvdet {
 
@@ -114,6 +115,17 @@ class Collector {
     void add(const NewRows& block);
     // Keeps exactly the best of each group, where there are caps.
     void keep_best();
+    // The values of the rows with a box, where not all have one.
+    template <class T>
+    Column<T> of_details(Column<T>& column) {
+        Column<T> out;
+        out.reserve(detail.size());
+        T* const to = out.extend(detail.size());
+        in_blocks(detail.size(), threads_, [&](std::size_t begin, std::size_t end) {
+            for (std::size_t k = begin; k < end; ++k) to[k] = column.data()[detail.data()[k]];
+        });
+        return out;
+    }
     // Says how many rows are expected, so that room for them is taken at once.
     void expect(std::size_t rows);
 
@@ -136,7 +148,9 @@ class Collector {
     void add_all(const NewRows& block);
     void add_wanted(const NewRows& block);
     void count(const NewRows& block);
-    bool wanted(std::int32_t at, std::int32_t of, double value) const;
+    std::size_t pick_wanted(const NewRows& block);
+    std::size_t pick_details(const NewRows& block, std::size_t before, std::size_t count);
+    bool take_wanted(std::int32_t at, std::int32_t of, double value);
     void note(std::int32_t at, std::int32_t of, double value);
     void begin_choosing();
     void size_floors();
@@ -150,6 +164,8 @@ class Collector {
     std::size_t images_;
     std::size_t room_;  // rows held before those that were passed by others are dropped
     bool choosing_ = false;
+    std::vector<std::uint8_t> capped_;  // [classes] a cap counts its rows
+    std::vector<std::int32_t> picked_;  // rows of the block that is added
     int threads_;
 };
 

@@ -176,7 +176,11 @@ def _detections(
     columns: dict[str, Any], ranking: Ranking, reports: Sequence[FileReport], with_masks: bool
 ) -> Detections:
     """The rows with boxes."""
-    rows = slice(None) if columns["detail"] is None else columns["detail"]
+    image, category, score = columns["detailed"] or (
+        ranking.image,
+        ranking.category,
+        ranking.score,
+    )
     rows_in_all = sum(report.rows for report in reports)
     without = sum(report.rows_without_box for report in reports)
     count = len(columns["box"])
@@ -186,9 +190,9 @@ def _detections(
     if not with_masks and not without:
         masks = None
     return Detections(
-        ranking.image[rows],
-        ranking.category[rows],
-        ranking.score[rows],
+        image,
+        category,
+        score,
         columns["box"],
         ranking.image_ids,
         ranking.category_ids,
