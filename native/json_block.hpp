@@ -155,6 +155,7 @@ class BlockBase {
         }
     }
     bool read_box(Cursor& cursor, std::array<double, 4>& box) {
+        if (cursor.short_numbers(box)) return true;
         const char* at = cursor.position();
         std::size_t count = 0;
         if (!read_numbers(cursor, "bbox", [&](Cursor& item) {

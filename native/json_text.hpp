@@ -1,6 +1,7 @@
 // Reading JSON text, one token at a time, from a buffer in memory.
 #pragma once
 
+#include <array>
 #include <bit>
 #include <cfloat>
 #include <cstddef>
@@ -47,6 +48,25 @@ inline std::uint64_t load8(const char* p) {
     return word;
 }
 
+// Eight characters: the value of each that is a digit, in its byte, and the high bits of others.
+// Behind a character that is not ASCII, neither holds.
+struct Digits {
+    explicit Digits(const char* p)
+        : value(load8(p) ^ 0x3030303030303030),
+          other(((value + 0x7676767676767676) | value) & 0x8080808080808080) {}
+    std::uint64_t value, other;
+};
+
+// The number that the first `length` bytes, 1 to 8, are the digits of.
+inline std::uint64_t sum_digits(std::uint64_t digits, std::size_t length) {
+    // Right-aligned behind zeros, then pairs, fours and all eight are summed in place.
+    std::uint64_t sum = digits << (8 * (8 - length));
+    sum = sum * 10 + (sum >> 8);
+    return ((sum & 0x000000ff000000ff) * 0x000f424000000064 +
+            ((sum >> 16) & 0x000000ff000000ff) * 0x0000271000000001) >>
+           32;
+}
+
 // Appends the run of digits at p to `value`, eight at a time without a branch for each, and
 // moves p behind it; returns how many there were. More than 19 in all overflow: count them.
 [[gnu::always_inline]] inline std::size_t take_digits(const char*& p, std::uint64_t& value) {
@@ -54,19 +74,10 @@ inline std::uint64_t load8(const char* p) {
                                          100000, 1000000, 10000000, 100000000};
     std::size_t count = 0;
     for (;;) {
-        const std::uint64_t text = load8(p);
-        const std::uint64_t zeroed = text - 0x3030303030303030;
-        // The high bit of the first byte that is no digit; bytes after it do not matter.
-        const std::uint64_t other = ((text + 0x4646464646464646) | zeroed) & 0x8080808080808080;
-        const auto length = static_cast<std::size_t>(std::countr_zero(other)) / 8;  // 8 if all are
+        const Digits digits(p);
+        const auto length = static_cast<std::size_t>(std::countr_zero(digits.other)) / 8;  // 8: all
         if (length == 0) return count;
-        // Right-aligned behind zeros, then pairs, fours and all eight are summed in place.
-        std::uint64_t sum = zeroed << (8 * (8 - length));
-        sum = sum * 10 + (sum >> 8);
-        sum = ((sum & 0x000000ff000000ff) * 0x000f424000000064 +
-               ((sum >> 16) & 0x000000ff000000ff) * 0x0000271000000001) >>
-              32;
-        value = value * kPowers[length] + sum;
+        value = value * kPowers[length] + sum_digits(digits.value, length);
         p += length;
         count += length;
         if (length < 8) return count;
@@ -121,18 +132,59 @@ class Cursor {
         value = static_cast<std::int64_t>(sum);
         return true;
     }
+    // At a list of short decimal numbers; else false, and the cursor stays.
+    template <std::size_t N>
+    bool short_numbers(std::array<double, N>& values) {
+        Cursor item = *this;  // a copy can be held in registers
+        item.accept('[');
+        for (std::size_t i = 0; i < N; ++i) {
+            item.skip_space();
+            if (!item.short_number(values[i])) return false;
+            item.skip_space();
+            if (!item.accept(i + 1 < N ? ',' : ']')) return false;
+        }
+        *this = item;
+        return true;
+    }
     bool literal(std::string_view word);
     void skip_value(int depth = 0);  // any value, checked only as far as its brackets go
 
    private:
     static bool is_digit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
     bool simple_number(double& value);
+    bool short_number(double& value);
     double any_number();
     bool any_integer(std::int64_t& value);
 
     const char* p_;
     const char* end_;
 };
+
+// Reads a decimal number of up to eight characters, as coordinates are, all at once; or leaves the
+// cursor where it is.
+[[gnu::always_inline]] inline bool Cursor::short_number(double& value) {
+    const char* p = p_;
+    const bool negative = *p == '-';
+    p += negative;
+    const detail::Digits text(p);
+    const std::uint64_t point = text.other & -text.other;
+    const std::uint64_t stop = text.other ^ point;  // without the point: what ends the decimals
+    const auto whole = static_cast<std::size_t>(std::countr_zero(text.other)) / 8;
+    const auto length =
+        static_cast<std::size_t>(std::countr_zero(stop)) / 8;  // 8 if it is not seen
+    if (whole == 0 || whole + 1 >= length || p[whole] != '.' || p + length >= end_) return false;
+    if ((*p == '0' && whole > 1) || is_digit(p[length]) || (p[length] | 0x20) == 'e') return false;
+    // The digits behind the point move over it.
+    const std::uint64_t before = (point >> 7) - 1;
+    const std::uint64_t digits = (text.value & before) | (text.value >> 8 & ~before);
+    const std::uint64_t sum = detail::sum_digits(digits, length - 1);
+    // Both are exact doubles: one rounding is made, as it should be.
+    value = static_cast<double>(static_cast<std::int64_t>(sum)) /
+            detail::kPowersOfTen[length - whole - 1];
+    if (negative) value = -value;
+    p_ = p + length;
+    return true;
+}
 
 // Reads a number of up to 19 digits and a small power of ten, correctly rounded, or leaves the
 // cursor where it is.
