@@ -62,19 +62,7 @@ class Column {
 class IdIndex {
    public:
     std::int32_t operator[](std::int64_t id) {
-        if (id == last_id_ && !ids_.empty()) return last_row_;
-        const auto small = static_cast<std::uint64_t>(id);
-        if (small < kDirect) {
-            if (direct_.empty()) direct_.assign(kDirect, -1);
-            if (direct_[small] < 0) direct_[small] = add(id);
-            last_row_ = direct_[small];
-        } else {
-            const auto [place, added] = rows_.try_emplace(id, 0);
-            if (added) place->second = add(id);
-            last_row_ = place->second;
-        }
-        last_id_ = id;
-        return last_row_;
+        return id == last_id_ && !ids_.empty() ? last_row_ : find(id);
     }
     const std::vector<std::int64_t>& ids() const { return ids_; }
     std::size_t size() const { return ids_.size(); }
@@ -88,6 +76,20 @@ class IdIndex {
 
    private:
     static constexpr std::uint64_t kDirect = 1 << 14;
+    std::int32_t find(std::int64_t id) {
+        const auto small = static_cast<std::uint64_t>(id);
+        if (small < kDirect) {
+            if (direct_.empty()) direct_.assign(kDirect, -1);
+            if (direct_[small] < 0) direct_[small] = add(id);
+            last_row_ = direct_[small];
+        } else {
+            const auto [place, added] = rows_.try_emplace(id, 0);
+            if (added) place->second = add(id);
+            last_row_ = place->second;
+        }
+        last_id_ = id;
+        return last_row_;
+    }
     std::int32_t add(std::int64_t id) {
         ids_.push_back(id);
         return static_cast<std::int32_t>(ids_.size() - 1);

@@ -25,27 +25,32 @@ inline const char* kind_name(const Cursor& cursor) {
     return "something else";
 }
 
-// The keys a record may have, each compared with the text in two words.
+// The keys a record may have, each compared with the text in two words, and its quotes and colon.
 template <std::size_t N>
 class Keys {
    public:
     constexpr explicit Keys(const std::array<std::string_view, N>& names) : names_(names) {
-        for (std::size_t i = 0; i < N; ++i)
-            for (std::size_t k = 0; k < 16 && k <= names[i].size(); ++k) {
-                const char c = k < names[i].size() ? names[i][k] : '"';
+        for (std::size_t i = 0; i < N; ++i) {
+            const std::size_t quote = names[i].size() + 1;  // the closing one
+            for (std::size_t k = 0; k < 16 && k <= quote + 1; ++k) {
+                const char c = k == 0 || k == quote ? '"' : k > quote ? ':' : names[i][k - 1];
                 word_[i][k / 8] |= std::uint64_t{static_cast<unsigned char>(c)} << (k % 8 * 8);
                 mask_[i][k / 8] |= std::uint64_t{0xff} << (k % 8 * 8);
             }
+        }
     }
     constexpr std::string_view operator[](std::size_t i) const { return names_[i]; }
-    // `text`, after an opening quote, is key i and a closing quote.
-    bool at(std::size_t i, const char* text) const {
+    // What follows `text` if that is key i in quotes and a colon, else null.
+    const char* after(std::size_t i, const char* text) const {
         if (((detail::load8(text) ^ word_[i][0]) & mask_[i][0]) |
             ((detail::load8(text + 8) ^ word_[i][1]) & mask_[i][1]))
-            return false;
+            return nullptr;
         const std::string_view name = names_[i];
-        return name.size() < 16 ||
-               (std::memcmp(text, name.data(), name.size()) == 0 && text[name.size()] == '"');
+        const char* const end = text + name.size() + 3;
+        return name.size() <= 13 || (std::memcmp(text + 1, name.data(), name.size()) == 0 &&
+                                     end[-2] == '"' && end[-1] == ':')
+                   ? end
+                   : nullptr;
     }
 
    private:
@@ -90,7 +95,11 @@ class BlockBase {
         cursor.skip_value();
     }
 
-    bool read_integer(Cursor& cursor, std::string_view key, std::int64_t& value) {
+    [[gnu::always_inline]] bool read_integer(Cursor& cursor, std::string_view key,
+                                             std::int64_t& value) {
+        return cursor.short_integer(value) || read_any_integer(cursor, key, value);
+    }
+    bool read_any_integer(Cursor& cursor, std::string_view key, std::int64_t& value) {
         if (!cursor.at_number()) {
             report_kind(cursor, key, "an integer");
             return false;
@@ -103,6 +112,7 @@ class BlockBase {
         return false;
     }
     bool read_real(Cursor& cursor, std::string_view key, double& value) {
+        if (cursor.simple_number(value)) return true;
         if (!cursor.at_number()) {
             report_kind(cursor, key, "a number");
             return false;
@@ -180,30 +190,18 @@ class BlockBase {
         if (cursor.accept('}')) return;
         std::size_t last = N;
         for (;;) {
-            int field = -1;
-            const int guess = follows[last];
-            if (guess >= 0 && cursor.peek() == '"') {
-                const auto at = static_cast<std::size_t>(guess);
-                const char* text = cursor.position() + 1;
-                if (keys.at(at, text)) {
-                    field = guess;
-                    cursor.seek(text + keys[at].size() + 1);
-                }
-            }
-            if (field < 0) {
-                const String name = cursor.string();
-                std::string plain;
-                std::string_view key = name.raw;
-                if (name.escaped) {
-                    append_unescaped(name, plain);
-                    key = plain;
-                }
-                for (std::size_t i = 0; i < N; ++i)
-                    if (keys[i] == key) field = static_cast<int>(i);
+            int field = follows[last];
+            const char* const value =
+                field < 0 ? nullptr
+                          : keys.after(static_cast<std::size_t>(field), cursor.position());
+            if (value) {
+                cursor.seek(value);
+            } else {
+                field = find_key(cursor, keys);
                 if (field >= 0) follows[last] = static_cast<std::int8_t>(field);
+                cursor.skip_space();
+                cursor.expect(':', "expected ':'");
             }
-            cursor.skip_space();
-            cursor.expect(':', "expected ':'");
             cursor.skip_space();
             if (field >= 0) {
                 last = static_cast<std::size_t>(field);
@@ -216,6 +214,21 @@ class BlockBase {
             cursor.expect(',', "expected ',' or '}'");
             cursor.skip_space();
         }
+    }
+
+    // Which key the cursor is at, -1 for none of them, and passes it by.
+    template <std::size_t N>
+    static int find_key(Cursor& cursor, const Keys<N>& keys) {
+        const String name = cursor.string();
+        std::string plain;
+        std::string_view key = name.raw;
+        if (name.escaped) {
+            append_unescaped(name, plain);
+            key = plain;
+        }
+        for (std::size_t i = 0; i < N; ++i)
+            if (keys[i] == key) return static_cast<int>(i);
+        return -1;
     }
 
     std::int64_t byte_ = 0;

@@ -197,6 +197,15 @@ double Cursor::any_number() {
 
 bool Cursor::any_integer(std::int64_t& value) {
     const char* const begin = p_;
+    const char* p = p_;
+    std::uint64_t sum = 0;
+    const std::size_t count = detail::take_digits(p, sum);
+    if (count > 0 && count <= 18 && p < end_ && *p != '.' && (*p | 0x20) != 'e' &&
+        (*p_ != '0' || count == 1)) {
+        p_ = p;
+        value = static_cast<std::int64_t>(sum);
+        return true;
+    }
     const double real = number();
     const auto result = std::from_chars(begin, p_, value);
     if (result.ec == std::errc{} && result.ptr == p_) return true;

@@ -121,15 +121,18 @@ class Cursor {
         double value;
         return simple_number(value) ? value : any_number();
     }
-    bool integer(std::int64_t& value) {  // at a number; false where it is not a whole int64
-        const char* p = p_;
-        std::uint64_t sum = 0;
-        const std::size_t count = detail::take_digits(p, sum);
-        const bool plain = count > 0 && count <= 18 && p < end_ && *p != '.' &&
-                           (*p | 0x20) != 'e' && (*p_ != '0' || count == 1);
-        if (!plain) return any_integer(value);
-        p_ = p;
-        value = static_cast<std::int64_t>(sum);
+    // At a number; false where it is not a whole int64.
+    bool integer(std::int64_t& value) { return short_integer(value) || any_integer(value); }
+    // At one to seven digits that are a number; else false, and the cursor stays.
+    [[gnu::always_inline]] bool short_integer(std::int64_t& value) {
+        const detail::Digits text(p_);
+        const auto length = static_cast<std::size_t>(std::countr_zero(text.other)) / 8;
+        const char* const stop = p_ + length;
+        if (length - 1 > 6 || stop >= end_ || *stop == '.' || (*stop | 0x20) == 'e' ||
+            (*p_ == '0' && length > 1))
+            return false;
+        value = static_cast<std::int64_t>(detail::sum_digits(text.value, length));
+        p_ = stop;
         return true;
     }
     // At a list of short decimal numbers; else false, and the cursor stays.
@@ -146,12 +149,14 @@ class Cursor {
         *this = item;
         return true;
     }
+    // At a number of up to 19 digits and a small power of ten, correctly rounded; else false, and
+    // the cursor stays.
+    bool simple_number(double& value);
     bool literal(std::string_view word);
     void skip_value(int depth = 0);  // any value, checked only as far as its brackets go
 
    private:
     static bool is_digit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
-    bool simple_number(double& value);
     bool short_number(double& value);
     double any_number();
     bool any_integer(std::int64_t& value);
@@ -186,8 +191,6 @@ class Cursor {
     return true;
 }
 
-// Reads a number of up to 19 digits and a small power of ten, correctly rounded, or leaves the
-// cursor where it is.
 [[gnu::always_inline]] inline bool Cursor::simple_number(double& value) {
     const char* p = p_;
     const bool negative = *p == '-';
