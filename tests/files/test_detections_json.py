@@ -246,3 +246,25 @@ def test_halves_between_doubles(tmp_path: Path) -> None:
                 text = str(scaled + step).rjust(length + 1, "0")
                 texts.append(f"{text[:-length]}.{text[-length:]}")
     assert bits(scores(texts, tmp_path)) == bits([float(text) for text in texts])
+
+
+@pytest.mark.parametrize("between", [",", ", ", "\r\n\t, "])
+def test_coordinates_of_every_length(between: str, tmp_path: Path) -> None:
+    """With one to nine digits before the point and none to nine behind it, as few characters as a
+    word has or more."""
+    sides = []
+    for length in range(1, 10):
+        for whole in {"123456789"[:length], "987000000"[:length], "0"}:
+            sides.append(whole)
+            for decimals in ("908070605", "000000001", "999999999", "050000000"):
+                sides += [f"{whole}.{decimals[:count]}" for count in range(1, 10)]
+    sides += [f"{side}e{power}" for side in ("1.5", "12.25", "1234.567") for power in (0, 3, -5)]
+    boxes = [
+        (f"-{side}", side, side, other) for side, other in zip(sides, sides[::-1], strict=True)
+    ]
+    records = [
+        f'{{"image_id": 1, "category_id": 2, "score": 1, "bbox": [{between.join(box)}]}}'
+        for box in boxes
+    ]
+    dt = lvdet.read_detections(save(tmp_path / "boxes.json", f"[{', '.join(records)}]"))
+    assert bits(dt.box.ravel()) == bits([float(side) for box in boxes for side in box])
