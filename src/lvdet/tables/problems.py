@@ -30,8 +30,9 @@ def ground_truth_problems(
     """
     at = np.arange(len(gt)) if rows is None else rows
     duplicated = _duplicates(gt.id)
-    finite = np.isfinite(gt.box).all(axis=1) & np.isfinite(gt.area)
-    negative = (gt.box[:, 2:] < 0).any(axis=1) | (gt.area < 0)
+    x, y, w, h = gt.box.T  # column by column: NumPy reduces short rows slowly
+    finite = np.logical_and.reduce([np.isfinite(side) for side in (x, y, w, h, gt.area)])
+    negative = (w < 0) | (h < 0) | (gt.area < 0)
     for row in np.flatnonzero(duplicated | ~finite | negative):
         box = numbers(gt.box[row])
         if not finite[row]:
