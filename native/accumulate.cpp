@@ -12,6 +12,8 @@ namespace lvdet {
 namespace {
 
 constexpr std::size_t kWord = 64;
+// How far ahead the rows of an order are asked for, which lie anywhere in memory.
+constexpr std::int64_t kAhead = 24;
 
 // The first tp count whose recall reaches each of the 101 levels. Comparing counts in place of
 // quotients would round differently, so the quotient itself decides.
@@ -89,6 +91,12 @@ void accumulate(const Outcomes& outcomes, const Rankings& rankings, std::size_t 
             for (std::int64_t i = offsets[0]; i < offsets[1]; ++i) {
                 const auto row = rankings.order ? static_cast<std::size_t>(rankings.order[i])
                                                 : static_cast<std::size_t>(i);
+                if (rankings.order && i + kAhead < offsets[1]) {
+                    const auto later = static_cast<std::size_t>(rankings.order[i + kAhead]);
+                    __builtin_prefetch(outcomes.bits + later * outcomes.areas * 2 * outcomes.bytes);
+                    if (pooled) __builtin_prefetch(rankings.category + later);
+                    if (rankings.keep) __builtin_prefetch(rankings.keep + later);
+                }
                 if (rankings.keep && !rankings.keep[row]) continue;
                 if (pooled && !member[rankings.category[row]]) continue;
                 const std::uint8_t* bits =

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "bits.hpp"
@@ -14,6 +15,9 @@ namespace lvdet {
 
 namespace {
 
+// How many cells ahead the memory of one is asked for.
+constexpr std::size_t kAhead = 3;
+
 // Matching of one cell at a time; keeps its working memory between cells.
 class CellMatcher {
    public:
@@ -23,11 +27,15 @@ class CellMatcher {
           settings_(settings),
           masks_(truth, found, settings.overlap),
           bytes_(bytes_for(settings.thresholds.size())),
-          all_(bytes_, 0),
+          row_bytes_(settings.area_low.size() * 2 * bytes_),
+          ignored_(row_bytes_ << settings.area_low.size(), 0),
           lowest_(std::numeric_limits<double>::infinity()) {
         for (const double t : settings.thresholds) lowest_ = std::min(lowest_, capped(t));
-        for (std::size_t t = 0; t < settings.thresholds.size(); ++t)
-            all_[t / 8] |= static_cast<std::uint8_t>(1u << (t % 8));
+        for (std::size_t where = 0; where < std::size_t{1} << settings.area_low.size(); ++where)
+            for (std::size_t area = 0; area < settings.area_low.size(); ++area)
+                for (std::size_t t = 0; (where >> area & 1) && t < settings.thresholds.size(); ++t)
+                    ignored_[where * row_bytes_ + (2 * area + 1) * bytes_ + t / 8] |=
+                        static_cast<std::uint8_t>(1u << (t % 8));
     }
 
     // Fills the outcomes at place[k] for the k-th of the cell's detections.
@@ -38,9 +46,10 @@ class CellMatcher {
         measure(image, truth_rows, truths, found_rows, founds);
         for (std::size_t d = 0; d < founds; ++d) {
             if (candidate_[d] >= 0) continue;
-            std::uint8_t* row = outcome(out, place[d]);
-            for (std::size_t area = 0; area < areas; ++area, row += 2 * bytes_)
-                if (not_exhaustive || outside(d, area)) set_all(row + bytes_);
+            std::size_t where = 0;
+            for (std::size_t area = 0; area < areas; ++area)
+                where |= static_cast<std::size_t>(not_exhaustive || outside(d, area)) << area;
+            std::memcpy(outcome(out, place[d]), ignored_.data() + where * row_bytes_, row_bytes_);
         }
         if (candidates_ == 0) return;
         bool plain_done = false;
@@ -89,10 +98,7 @@ class CellMatcher {
                found_area_[d] > settings_.area_high[area] || dropped(d);
     }
     std::uint8_t* outcome(Matched& out, std::int32_t place) const {
-        return out.outcomes.data() + index(place) * settings_.area_low.size() * 2 * bytes_;
-    }
-    void set_all(std::uint8_t* bits) const {
-        for (std::size_t k = 0; k < bytes_; ++k) bits[k] = all_[k];
+        return out.outcomes.data() + index(place) * row_bytes_;
     }
 
     // The outcome of a candidate in one range of area.
@@ -214,8 +220,8 @@ class CellMatcher {
     const Found& found_;
     const Settings& settings_;
     Comparer masks_;
-    std::size_t bytes_;
-    std::vector<std::uint8_t> all_;  // a bit for each threshold
+    std::size_t bytes_, row_bytes_;      // of the thresholds of one range of area, and of a row
+    std::vector<std::uint8_t> ignored_;  // rows without a match: ignored in each set of ranges
     double lowest_;
     std::vector<double> found_area_;
     std::vector<std::int32_t> candidate_;  // number among those that could match, or -1
@@ -261,9 +267,12 @@ Matched match(const Truth& truth, const Found& found, const Settings& settings, 
         for (std::size_t c = begin; c < end; ++c) {
             const std::size_t first = index(ranked.offsets[c]);
             const std::size_t next = index(ranked.offsets[c + 1]);
-            if (c + 1 < end)
-                matcher.prepare(ranked.rows.data() + next, index(ranked.offsets[c + 2]) - next,
-                                place.data() + next, out);
+            if (c + kAhead < end) {
+                const std::size_t later = index(ranked.offsets[c + kAhead]);
+                matcher.prepare(ranked.rows.data() + later,
+                                index(ranked.offsets[c + kAhead + 1]) - later, place.data() + later,
+                                out);
+            }
             const std::size_t first_truth = index(truth_by_cell.offsets[c]);
             matcher.run(cells.image[c], cells.not_exhaustive[c] != 0,
                         truth_by_cell.rows.data() + first_truth,
