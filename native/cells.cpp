@@ -1,7 +1,5 @@
 #include "cells.hpp"
 
-#include <numeric>
-
 #include "parallel.hpp"
 
 namespace lvdet {
@@ -55,12 +53,8 @@ Cells make_cells(const Truth& truth, const Found& found) {
 }
 
 Grouping rank_in_cells(const Cells& cells, const Found& found, int threads) {
-    struct Entry {
-        std::int32_t cell, row;
-    };
-    std::vector<std::vector<Entry>> entries(count_blocks(found.rows));
+    std::vector<std::int32_t> cell(found.rows);
     in_blocks(found.rows, threads, [&](std::size_t begin, std::size_t end) {
-        auto& here = entries[begin / kBlockRows];
         // The cells of one image by class, filled anew when the image changes: in most files a
         // few hundred rows in a row are of the same image.
         std::vector<std::int32_t> of_class(cells.categories, -1);
@@ -69,6 +63,7 @@ Grouping rank_in_cells(const Cells& cells, const Found& found, int threads) {
         for (std::size_t i = begin; i < end; ++i) {
             const std::int32_t image = found.image_rows[found.image[i]];
             const std::int32_t category = found.category_rows[found.category[i]];
+            cell[i] = -1;
             if (image < 0 || category < 0) continue;
             if (image != current) {
                 for (auto c = first; c < last; ++c) of_class[index(cells.category[index(c)])] = -1;
@@ -78,20 +73,10 @@ Grouping rank_in_cells(const Cells& cells, const Found& found, int threads) {
                     of_class[index(cells.category[index(c)])] = static_cast<std::int32_t>(c);
                 current = image;
             }
-            const std::int32_t cell = of_class[index(category)];
-            if (cell >= 0) here.push_back({cell, static_cast<std::int32_t>(i)});
+            cell[i] = of_class[index(category)];
         }
     });
-    // A counting sort by cell; rows stay in file order.
-    Grouping ranked;
-    ranked.offsets.assign(cells.size() + 1, 0);
-    for (const auto& block : entries)
-        for (const Entry& entry : block) ++ranked.offsets[index(entry.cell) + 1];
-    std::partial_sum(ranked.offsets.begin(), ranked.offsets.end(), ranked.offsets.begin());
-    ranked.rows.resize(index(ranked.offsets.back()));
-    std::vector<std::int64_t> next(ranked.offsets.begin(), ranked.offsets.end() - 1);
-    for (const auto& block : entries)
-        for (const Entry& entry : block) ranked.rows[index(next[index(entry.cell)]++)] = entry.row;
+    Grouping ranked = group_rows(cell.data(), cells.size(), found.rows, threads);
     in_blocks<1024>(cells.size(), threads, [&](std::size_t begin, std::size_t end) {
         for (std::size_t c = begin; c < end; ++c) {
             const auto first = ranked.rows.begin() + ranked.offsets[c];
