@@ -128,6 +128,11 @@ class Pair:
 
         return self._answer(curves, "curves", keep, classes)
 
+    def overall_curves(self, budgets: Sequence[Budget], classes: _Rows) -> Curves:
+        """[C, 1, T] the same over all areas alone."""
+        keep = self.kept_rows(budgets, classes)
+        return self._curves(self.overall, self.overall.truth, keep, classes)
+
     def average(
         self, budgets: Sequence[Budget], classes: _Rows, *, images: _Mask | None = None
     ) -> dict[str, float]:

@@ -131,8 +131,8 @@ def evaluate_pair(pair: Pair, plan: Plan) -> Evaluation:
     outcome = {item.name: _run(item, pair, selected, named) for item in chosen}
     if "old" in outcome and not truth.federated:
         for limit in COCO_RECALLS:  # each with its own limit per image and class
-            curves = pair.curves([PerImageClass(limit)], selected)
-            recall = summarize(AR[:1], curves, pair.matches, named)["AR"]
+            curves = pair.overall_curves([PerImageClass(limit)], selected)
+            recall = summarize(AR[:1], curves, pair.overall, named)["AR"]
             outcome["old"].metrics[f"AR{limit}"] = recall
     return Evaluation(
         protocols=outcome,
