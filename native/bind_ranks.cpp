@@ -13,7 +13,8 @@ void keep_top_rows(In<std::int32_t> group, std::size_t groups, In<double> score,
     keep_top(group.data(), groups, score.data(), score.size(), limit, keep.data(), threads);
 }
 
-// The rows by class and falling score, and their places there in one ranking over all classes.
+// The rows by class and falling score, and the places of that list by falling score over all
+// classes.
 nb::tuple rank_class_rows(In<double> score, In<std::int32_t> category, std::size_t categories,
                           int threads) {
     ClassRanking out;

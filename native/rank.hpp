@@ -42,8 +42,8 @@ Grouping group_rows(const std::int32_t* group, std::size_t groups, std::size_t r
 Grouping rank_groups(const std::int32_t* group, std::size_t groups, const double* score,
                      std::size_t rows, int threads);
 
-// Rows by class and falling score, equal scores by row; and the places of these in one ranking over
-// all classes, equal scores by row again. Every row has a class.
+// Rows by class and falling score, equal scores by row; and the places of that list in one ranking
+// over all classes: by falling score, equal scores by row again. Every row has a class.
 struct ClassRanking {
     Grouping by_class;
     std::vector<std::int32_t> together;

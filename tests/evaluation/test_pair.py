@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,9 @@ from lvdet import _native
 from lvdet.diagnosis.diagnose import evaluate_and_diagnose
 from lvdet.evaluation.load_pair import load_pair
 from lvdet.evaluation.pair import Pair
-from lvdet.evaluation.protocols import Plan
+from lvdet.evaluation.protocols import Plan, evaluate_pair
 from lvdet.limits.budgets import PerClass, PerImage
+from lvdet.matching.match import match
 from lvdet.matching.match_options import MatchOptions
 from lvdet.simulation.simulate import simulate
 from lvdet.tables.matches import Matches
@@ -96,6 +98,32 @@ def test_some_images_are_a_mask(case: tuple[int, int, bool]) -> None:
     every = pair.every_class
     assert repr(pair.average([], every, images=images)) == repr(alone.average([], every))
     assert repr(pair.pooled([], every, images=images)) == repr(alone.pooled([], every))
+
+
+def test_all_images_are_all_images_where_lvis_leaves_annotations_out() -> None:
+    """lvis takes no annotation of area 0."""
+    gt, dt = simulate(12, 6, dets_per_image=40, seed=1)
+    area = gt.area.copy()
+    area[:3] = 0
+    pair = load_pair(replace(gt, area=area), dt, None, MatchOptions("bbox", exact_lvis=True))
+    every, images = pair.every_class, np.ones(len(gt.images), dtype=bool)
+    assert repr(pair.average([], every, images=images)) == repr(pair.average([], every))
+
+
+def test_groups_of_one_name_with_other_classes() -> None:
+    pair = made((3, 1_000_000, False))
+    names = pair.gt.categories.names
+    for members in (names[:2], names[2:4]):
+        plan = Plan(groups={"novel": members})
+        assert repr(evaluate_pair(pair, plan)["pool"]) == repr(
+            evaluate_pair(anew(pair), plan)["pool"]
+        )
+
+
+def test_partners_at_another_threshold_are_refused() -> None:
+    gt, dt = simulate(3, 3, seed=0)
+    with pytest.raises(lvdet.InputError, match="not among the thresholds"):
+        match(gt, dt, MatchOptions("bbox", [0.75], partners_at=0.5))
 
 
 @pytest.fixture

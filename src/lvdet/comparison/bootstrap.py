@@ -19,7 +19,7 @@ from lvdet.evaluation.average_precision import RECALLS
 from lvdet.evaluation.pair import Pair
 from lvdet.evaluation.summary import NAMES
 from lvdet.limits.budgets import Budget, PerClass
-from lvdet.matching.match import to_be_found, without_empty
+from lvdet.matching.match import to_be_found
 from lvdet.tables.categories import FREQUENCIES, Categories
 from lvdet.tables.ground_truth import GroundTruth
 from lvdet.tables.problems import category_rows, image_rows
@@ -174,9 +174,7 @@ def _objects(
     gt: GroundTruth, exact_lvis: bool
 ) -> tuple[np.ndarray[tuple[int], np.dtype[np.int32]], np.ndarray[tuple[int], np.dtype[np.int64]]]:
     """The image of each object that is to be found, by class, and where each class begins."""
-    if exact_lvis and gt.federated:
-        gt = without_empty(gt)
-    rows = np.flatnonzero(to_be_found(gt))
+    rows = np.flatnonzero(to_be_found(gt, exact_lvis))
     rows = rows[np.argsort(gt.category[rows], kind="stable")]
     counts = np.bincount(gt.category[rows], minlength=len(gt.categories))
     return gt.image[rows], np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)

@@ -32,7 +32,7 @@ _Mask = NDArray[np.bool_]
 class Pair:
     """Annotations and results, how they are compared (`options` have an iou), and their match.
 
-    They are matched where that is first needed, and never again: budgets, subsets of classes and
+    They are matched once, where that is first needed: budgets, subsets of classes and
     parts of the images are masks over that match, and scores that keep the order inside each image
     and class are another order of its rows. Rows are ranked once for each kind of budget;
     equal questions have one answer.
@@ -164,7 +164,8 @@ class Pair:
             places = {name: np.array([place + 1]) for place, name in enumerate(groups)}
             return summarize(metrics, curves, self.overall, places, whole=np.array([0]))
 
-        return dict(self._answer(values, ("pooled", *metrics), keep, classes, truth))
+        rows = (classes, truth, *groups.values())
+        return dict(self._answer(values, ("pooled", *metrics, *groups), keep, *rows))
 
     def pools(self, classes: _Rows, groups: Groups) -> Pools:
         """Classes (rows) in one ranking, and then each group of them."""
@@ -177,6 +178,12 @@ class Pair:
     def instances(self, classes: _Rows) -> int:
         """How many objects of the classes there are to be found."""
         return int(self.matches.truth[classes, 0].sum())
+
+    def forget(self) -> None:
+        """Frees what was worked out on top of the match; it is made again where it is asked for."""
+        self.__dict__.pop("_ranks", None)
+        self._pools.clear()
+        self._answers.clear()
 
     def facts(self, classes: int | None = None) -> dict[str, Any]:
         """What was evaluated, for the output; `classes` is how many, where not all of them."""
@@ -207,7 +214,7 @@ class Pair:
             return keep, self.overall.truth
         ranking, gt = self.results.ranking, self.gt
         here = images[image_rows(gt, ranking)][ranking.image[self.matches.detection]]
-        objects = gt.category[to_be_found(gt) & images[gt.image]]
+        objects = gt.category[to_be_found(gt, self.options.exact_lvis) & images[gt.image]]
         truth = np.bincount(objects, minlength=len(gt.categories)).reshape(-1, 1)
         return here if keep is None else here & keep, truth
 

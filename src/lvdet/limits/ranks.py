@@ -58,7 +58,8 @@ class Ranks:
             category = self._ranking.category
             among = None if classes is None else classes[category]
             keep = apply(budgets, self._ranking, among=among)
-            return None if keep is None else keep[self._rows]
+            kept = None if keep is None else keep[self._rows]
+            return None if kept is None or kept.all() else kept
         if budgets:
             *before, last = budgets
             kept = self._before(tuple(before), classes, last) < min(last.limit, NOT_KEPT)

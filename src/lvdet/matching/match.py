@@ -51,6 +51,8 @@ def match(
     options = options.resolved(masks=detections.masks is not None and gt.masks is not None)
     iou, exact_lvis, levels = options.iou, options.exact_lvis, options.levels
     at = options.partners_at
+    if at is not None and at not in levels:
+        raise InputError(f"partners are asked for at IoU {at:g}, which is not among the thresholds")
     assert iou is not None
     _check(gt, detections, iou)
     if exact_lvis and gt.federated:
@@ -111,10 +113,11 @@ def ignored(gt: GroundTruth) -> NDArray[np.bool_]:
     return gt.ignore if gt.federated else gt.crowd
 
 
-def to_be_found(gt: GroundTruth) -> NDArray[np.bool_]:
+def to_be_found(gt: GroundTruth, exact_lvis: bool = False) -> NDArray[np.bool_]:
     """[M] annotations that count."""
     low, high = AREAS["all"]
-    return ~ignored(gt) & (gt.area >= low) & (gt.area <= high)
+    found: NDArray[np.bool_] = ~ignored(gt) & (gt.area >= low) & (gt.area <= high)
+    return found & (gt.area > 0) if exact_lvis and gt.federated else found
 
 
 def require_masks(

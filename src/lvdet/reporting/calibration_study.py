@@ -67,7 +67,7 @@ class CalibrationStudy:
     before, after: over all detections that count ("all"), and by frequency
     worth_before, worth_after: AP-Pool, AP-Fixed and calibration errors
     rescored: where it was asked for, [N] the new scores of all detections of the pair, and what
-        each is then, by place in `OUTCOMES`
+        each is then, by place in `OUTCOMES`; what AP-Fixed does not count is what it was
     title: how they were made
     iou_threshold: from which IoU a detection is right
     """
@@ -120,7 +120,7 @@ def study_calibration(
     after = judge.pair.with_scores(new)
     rescored = None
     if all_scores:
-        outcome = np.zeros(len(ranking), dtype=np.int8)
+        outcome = outcomes(pair.matches, len(ranking))
         outcome[judged] = outcomes(after.matches, len(new))
         rescored = scores, outcome
     return CalibrationStudy(

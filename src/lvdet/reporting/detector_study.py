@@ -98,7 +98,7 @@ def study(
         after = None if calibration is None else calibration.rescored
         with track(progress, f"drawing {name}", "images") as update:
             pictures = take_pictures(pair, after, folder, class_cap=cap, update=update)
-    return Study(
+    found = Study(
         name,
         evaluate_pair(pair, Plan()),
         sweep_pair(pair, tables),
@@ -110,6 +110,8 @@ def study(
         diagnose_pair(pair),
         pictures,
     )
+    pair.forget()  # a comparison needs the match alone
+    return found
 
 
 def _class_cap(pair: Pair) -> int:
