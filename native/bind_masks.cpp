@@ -106,6 +106,7 @@ nb::list mask_problems(const MaskTuple& masks) {
 }  // namespace
 
 void bind_masks(nb::module_& m) {
+    m.attr("LARGEST_MASK") = kLargestMask;
     m.def("segmentations_json", &segmentations_json, "masks"_a);
     m.def("rle_encode", &rle_encode, "counts"_a.noconvert(), "offsets"_a.noconvert());
     m.def("take_masks", &take_masks, "data"_a.noconvert(), "offsets"_a.noconvert(),

@@ -57,10 +57,10 @@ def test_limit_then_match_is_match_then_mask(
     limited = dt[limited_rows]
     separate = match(gt, limited, MatchOptions(iou))
 
-    masked, cut = class_curves(everything, keep), class_curves(separate)
+    rows = everything.kept(keep)
+    masked, cut = class_curves(everything, rows), class_curves(separate)
     assert masked.precision.tobytes() == cut.precision.tobytes()
     assert masked.recall.tobytes() == cut.recall.tobytes()
-    rows = everything.kept(keep)
     assert class_precision(everything, rows).tobytes() == class_precision(separate).tobytes()
     pools = [np.arange(len(gt.categories)), np.arange(0, len(gt.categories), 2)]
     together = Pools(everything, pools).curves(rows)

@@ -54,7 +54,7 @@ class Judge:
         matches, ranking = self.pair.matches, self.pair.results.ranking
         rows, category = matches.detection, matches.category
         if part is not None:
-            here = part[image_rows(self.pair.gt, ranking)][ranking.image[rows]]
+            here = self.pair.rows_in(part)
             rows, category = rows[here], category[here]
         before, after = np.diff(ranking.score[rows]), np.diff(score[rows])
         changed = (np.sign(before) != np.sign(after)) & (np.diff(category) == 0)

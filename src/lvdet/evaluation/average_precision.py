@@ -28,19 +28,13 @@ class Curves:
 
 
 def class_curves(matches: Matches, keep: NDArray[np.bool_] | None = None) -> Curves:
-    """The curves of each class over the detections that `keep` ([N], None for all) leaves."""
-    curves, _ = accumulate(
-        matches,
-        matches.truth,
-        matches.category_offsets,
-        keep=matches.kept(keep),
-    )
-    return curves
+    """The curves of each class over the rows that `keep` ([K], None for all) leaves."""
+    return accumulate(matches, matches.truth, matches.category_offsets, keep=keep)[0]
 
 
 def class_precision(matches: Matches, keep: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
     """[C, T, 101] precision at each recall over all areas, for plots; NaN where undefined. `keep`
-    ([K]) is over the rows of the matches."""
+    as in `class_curves`."""
     truth = np.ascontiguousarray(matches.truth[:, :1])
     _, points = accumulate(matches, truth, matches.category_offsets, keep=keep, points=True)
     return np.ascontiguousarray(points[:, 0])

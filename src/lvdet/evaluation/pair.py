@@ -51,7 +51,6 @@ class Pair:
         self.iou: str = options.iou
         self._matches = matches
         self._groups = gt.categories.groups()
-        self._pools: dict[tuple[bytes, ...], Pools] = {}
         self._answers: dict[tuple[object, ...], Any] = {}
         self._last: tuple[object, _Mask | None] | None = None
 
@@ -119,6 +118,11 @@ class Pair:
             self._last = question, self._ranks.kept(budgets, classes=counted)
         return self._last[1]
 
+    def rows_in(self, images: _Mask) -> _Mask:
+        """[K] which rows of the match are of some of the images ([I])."""
+        ranking = self.results.ranking
+        return images[image_rows(self.gt, ranking)][ranking.image[self.matches.detection]]
+
     def curves(self, budgets: Sequence[Budget], classes: _Rows) -> Curves:
         """[C, A, T] the curves of classes (rows) in every range of area; NaN for the others."""
         keep = self.kept_rows(budgets, classes)
@@ -170,10 +174,7 @@ class Pair:
     def pools(self, classes: _Rows, groups: Groups) -> Pools:
         """Classes (rows) in one ranking, and then each group of them."""
         members = [classes, *(np.intersect1d(rows, classes) for rows in groups.values())]
-        key = tuple(rows.tobytes() for rows in members)
-        if key not in self._pools:
-            self._pools[key] = Pools(self.overall, members)
-        return self._pools[key]
+        return Pools(self.overall, members)
 
     def instances(self, classes: _Rows) -> int:
         """How many objects of the classes there are to be found."""
@@ -182,7 +183,6 @@ class Pair:
     def forget(self) -> None:
         """Frees what was worked out on top of the match; it is made again where it is asked for."""
         self.__dict__.pop("_ranks", None)
-        self._pools.clear()
         self._answers.clear()
 
     def facts(self, classes: int | None = None) -> dict[str, Any]:
@@ -212,8 +212,7 @@ class Pair:
         """The rows kept that are of some images, and [C, 1] the objects to be found there."""
         if images is None:
             return keep, self.overall.truth
-        ranking, gt = self.results.ranking, self.gt
-        here = images[image_rows(gt, ranking)][ranking.image[self.matches.detection]]
+        gt, here = self.gt, self.rows_in(images)
         objects = gt.category[to_be_found(gt, self.options.exact_lvis) & images[gt.image]]
         truth = np.bincount(objects, minlength=len(gt.categories)).reshape(-1, 1)
         return here if keep is None else here & keep, truth

@@ -109,7 +109,7 @@ def toy() -> Toy:
     for ranking, budgets, paper in RANKINGS:
         keep = apply(budgets, detections)
         a, b = sum(
-            chance * class_curves(found, keep).precision[:, 0].mean(axis=1)
+            chance * class_curves(found, found.kept(keep)).precision[:, 0].mean(axis=1)
             for found, chance in matches
         )
         kept = np.ones(len(NAMES), dtype=bool) if keep is None else keep

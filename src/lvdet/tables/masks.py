@@ -19,7 +19,7 @@ NONE, RLE, POLYGONS = 0, 1, 2
 #: Pixels an image may measure.
 LARGEST_SIDE = 1_000_000
 #: Bytes a mask may take, encoded.
-LARGEST_MASK = 1 << 26
+LARGEST_MASK = _native.LARGEST_MASK
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,9 +93,9 @@ class Matches:
         rows[self.position] = np.arange(len(self), dtype=np.int32)
         detection, category = self.detection[rows], self.category[rows]
         new, place = score[detection], image[detection]
-        together = (category[1:] == category[:-1]) & (place[1:] == place[:-1])
+        neighbours = (category[1:] == category[:-1]) & (place[1:] == place[:-1])
         tied = (new[1:] == new[:-1]) & (detection[1:] < detection[:-1])  # the file decides
-        if (together & ((new[1:] > new[:-1]) | tied)).any():
+        if (neighbours & ((new[1:] > new[:-1]) | tied)).any():
             return None
         position, together = _native.rank_classes(new, category, len(self.truth), thread_count())
         order = rows[position]
@@ -116,7 +117,7 @@ class Matches:
         byte, bit = self.outcomes[:, area, :, threshold // 8], np.uint8(1 << threshold % 8)
         return (byte[:, 0] & bit).astype(bool), (byte[:, 1] & bit).astype(bool)
 
-    @property
+    @cached_property
     def category(self) -> NDArray[np.int32]:
         """[K] class of each row."""
         counts = np.diff(self.category_offsets)
