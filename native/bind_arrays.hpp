@@ -14,8 +14,8 @@
 #include <numeric>
 #include <optional>
 
-#include "accumulate.hpp"
 #include "columns.hpp"
+#include "outcomes.hpp"
 #include "rle.hpp"
 #include "spill.hpp"
 
@@ -89,11 +89,25 @@ Out<T> zeros(std::initializer_list<std::size_t> shape) {
 // Items, and where each list of them begins: list i is items[offsets[i] .. offsets[i + 1]].
 using ListTuple = std::tuple<In<std::int32_t>, In<std::int64_t>>;
 
-inline Outcomes outcomes_of(const In<std::uint8_t>& bits, std::size_t thresholds) {
-    return {.bits = bits.data(),
-            .areas = bits.shape(1),
+// Wrong, hits and bits, as in outcomes.hpp.
+using OutcomeTuple = std::tuple<In<std::uint8_t>, In<std::int32_t>, In<std::uint8_t>>;
+
+inline Outcomes outcomes_of(const OutcomeTuple& outcomes, std::size_t thresholds) {
+    const auto& [wrong, hits, bits] = outcomes;
+    return {.wrong = wrong.data(),
+            .hits = hits.data(),
+            .bits = bits.data(),
+            .rows = wrong.size(),
+            .hit_count = hits.size(),
+            .scopes = bits.shape(1),
             .bytes = bits.shape(3),
             .thresholds = thresholds};
+}
+inline nb::tuple take(OutcomeColumns&& outcomes, std::size_t scopes, std::size_t bytes) {
+    const std::size_t hits = outcomes.hits.size();
+    auto wrong = take(std::move(outcomes.wrong));
+    auto rows = take(std::move(outcomes.hits));
+    return nb::make_tuple(wrong, rows, take(std::move(outcomes.bits), {hits, scopes, 2, bytes}));
 }
 
 using MaskTuple = std::tuple<In<std::uint8_t>, In<std::int64_t>, In<std::uint8_t>, In<std::int32_t>,

@@ -6,7 +6,7 @@ namespace lvdet {
 
 namespace {
 
-nb::tuple resample_images(In<std::uint8_t> outcome_bits, std::size_t thresholds,
+nb::tuple resample_images(const OutcomeTuple& outcomes, std::size_t thresholds,
                           In<std::int32_t> image, In<std::int32_t> category,
                           In<std::int64_t> offsets, In<std::int32_t> place, In<std::uint8_t> old,
                           In<std::int32_t> pooled, const ListTuple& ranked, const ListTuple& truth,
@@ -16,7 +16,7 @@ nb::tuple resample_images(In<std::uint8_t> outcome_bits, std::size_t thresholds,
     const Sample sample{
         .images = weights.shape(1),
         .classes = classes,
-        .outcomes = outcomes_of(outcome_bits, thresholds),
+        .outcomes = outcomes_of(outcomes, thresholds),
         .image = image.data(),
         .category = category.data(),
         .offsets = offsets.data(),
@@ -46,11 +46,10 @@ nb::tuple resample_images(In<std::uint8_t> outcome_bits, std::size_t thresholds,
 
 void bind_bootstrap(nb::module_& m) {
     m.attr("LANES") = kLanes;
-    m.def("resample", &resample_images, "outcomes"_a.noconvert(), "thresholds"_a,
-          "image"_a.noconvert(), "category"_a.noconvert(), "offsets"_a.noconvert(),
-          "place"_a.noconvert(), "old"_a.noconvert(), "pooled"_a.noconvert(), "ranked"_a, "truth"_a,
-          "group"_a.noconvert(), "groups"_a, "budget"_a, "weights"_a.noconvert(),
-          "recalls"_a.noconvert(), "threads"_a);
+    m.def("resample", &resample_images, "outcomes"_a, "thresholds"_a, "image"_a.noconvert(),
+          "category"_a.noconvert(), "offsets"_a.noconvert(), "place"_a.noconvert(),
+          "old"_a.noconvert(), "pooled"_a.noconvert(), "ranked"_a, "truth"_a, "group"_a.noconvert(),
+          "groups"_a, "budget"_a, "weights"_a.noconvert(), "recalls"_a.noconvert(), "threads"_a);
 }
 
 }  // namespace lvdet

@@ -91,13 +91,13 @@ nb::dict match_detections(const TruthColumns& truth, const FoundColumns& found,
     out["failure"] =
         failure_of([&] { matched = match(truth.view(), found.view(), settings, threads); });
     if (!out["failure"].is_none()) return out;
-    const std::size_t rows = matched.detection.size(), areas = settings.area_low.size();
-    const std::size_t thresholds = settings.thresholds.size();
+    const std::size_t areas = settings.area_low.size();
     out["detection"] = take(std::move(matched.detection));
     out["position"] = take(std::move(matched.position));
     out["category_offsets"] = take(std::move(matched.category_offsets));
     out["together"] = take(std::move(matched.together));
-    out["outcomes"] = take(std::move(matched.outcomes), {rows, areas, 2, bytes_for(thresholds)});
+    out["outcomes"] =
+        take(std::move(matched.outcomes), areas, bytes_for(settings.thresholds.size()));
     out["truth"] = take(std::move(matched.truth), {truth.categories, areas});
     out["partner"] = nb::none();
     if (settings.partners_at >= 0) out["partner"] = take(std::move(matched.partner));
@@ -120,30 +120,35 @@ nb::dict nearest_objects(const TruthColumns& truth, const FoundColumns& found,
     return out;
 }
 
-nb::tuple accumulate_rankings(In<std::uint8_t> outcome_bits, std::size_t thresholds,
-                              std::optional<In<std::int32_t>> order, In<std::int64_t> offsets,
-                              std::optional<In<std::uint8_t>> keep, In<std::int64_t> truth,
-                              In<double> recalls, bool points,
-                              std::optional<std::tuple<In<std::uint8_t>, In<std::int32_t>>> pools,
+nb::tuple accumulate_rankings(const OutcomeTuple& outcome_columns, std::size_t thresholds,
+                              In<std::int64_t> offsets, std::optional<In<std::uint8_t>> keep,
+                              In<std::int64_t> truth, In<double> recalls, bool points,
                               int threads) {
-    const std::size_t curves = truth.shape(0), areas = truth.shape(1);
-    const Outcomes outcomes = outcomes_of(outcome_bits, thresholds);
-    const Rankings rankings{.order = order ? order->data() : nullptr,
-                            .offsets = offsets.data(),
-                            .curves = curves,
-                            .keep = keep ? keep->data() : nullptr,
-                            .member = pools ? std::get<0>(*pools).data() : nullptr,
-                            .category = pools ? std::get<1>(*pools).data() : nullptr,
-                            .categories = pools ? std::get<0>(*pools).shape(1) : 0};
-    auto precision = zeros<double>({curves, areas, thresholds});
-    auto recall = zeros<double>({curves, areas, thresholds});
-    auto at_recall = zeros<double>({points ? curves : 0, areas, thresholds, kRecalls});
+    const std::size_t count = truth.shape(0), scopes = truth.shape(1);
+    const Outcomes outcomes = outcomes_of(outcome_columns, thresholds);
+    const Rankings rankings{
+        .offsets = offsets.data(), .count = count, .keep = keep ? keep->data() : nullptr};
+    auto precision = zeros<double>({count, scopes, thresholds});
+    auto recall = zeros<double>({count, scopes, thresholds});
+    auto at_recall = zeros<double>({points ? count : 0, scopes, thresholds, kRecalls});
     {
         nb::gil_scoped_release release;
-        accumulate(outcomes, rankings, areas, truth.data(), recalls.data(), precision.data(),
+        accumulate(outcomes, rankings, scopes, truth.data(), recalls.data(), precision.data(),
                    recall.data(), points ? at_recall.data() : nullptr, threads);
     }
     return nb::make_tuple(precision, recall, at_recall);
+}
+
+nb::tuple pool_outcomes(const OutcomeTuple& outcome_columns, In<std::int32_t> order,
+                        In<std::int64_t> offsets, In<std::uint8_t> member, int threads) {
+    const Outcomes outcomes = outcomes_of(outcome_columns, 0);
+    OutcomeColumns out;
+    {
+        nb::gil_scoped_release release;
+        out = pool(outcomes, order.data(), offsets.data(), member.shape(1), member.data(),
+                   member.shape(0), threads);
+    }
+    return take(std::move(out), member.shape(0), outcomes.bytes);
 }
 
 }  // namespace
@@ -169,6 +174,8 @@ void bind_match(nb::module_& m) {
         .def(nb::new_([](const std::string& overlap, std::vector<double> thresholds,
                          std::vector<double> area_low, std::vector<double> area_high,
                          bool drop_empty, bool area_from_box, int partners_at) {
+                 if (area_low.size() > kMostScopes)
+                     throw std::invalid_argument("more ranges of area than there are bits");
                  return Settings{.overlap = overlap_of(overlap),
                                  .thresholds = std::move(thresholds),
                                  .area_low = std::move(area_low),
@@ -182,9 +189,11 @@ void bind_match(nb::module_& m) {
     m.def("match", &match_detections, "truth"_a, "found"_a, "settings"_a, "threads"_a);
     m.def("nearest_objects", &nearest_objects, "truth"_a, "found"_a, "target"_a.noconvert(),
           "rows"_a.noconvert(), "overlap"_a, "threads"_a);
-    m.def("accumulate", &accumulate_rankings, "outcomes"_a.noconvert(), "thresholds"_a,
-          "order"_a.none(), "offsets"_a.noconvert(), "keep"_a.none(), "truth"_a.noconvert(),
-          "recalls"_a.noconvert(), "points"_a, "pools"_a.none(), "threads"_a);
+    m.def("accumulate", &accumulate_rankings, "outcomes"_a, "thresholds"_a, "offsets"_a.noconvert(),
+          "keep"_a.none(), "truth"_a.noconvert(), "recalls"_a.noconvert(), "points"_a, "threads"_a);
+    m.def("pool_outcomes", &pool_outcomes, "outcomes"_a, "order"_a.noconvert(),
+          "offsets"_a.noconvert(), "member"_a.noconvert(), "threads"_a);
+    m.attr("MOST_POOLS") = kMostPools;
 }
 
 }  // namespace lvdet

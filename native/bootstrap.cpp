@@ -227,8 +227,9 @@ struct Cut {
 // One block of resamples after the other, by one thread.
 class Block {
    public:
-    Block(const Sample& sample, const double* recalls)
+    Block(const Sample& sample, const RankedBits& hits, const double* recalls)
         : sample_(sample),
+          hits_(hits),
           recalls_(recalls),
           thresholds_(sample.outcomes.thresholds),
           bytes_(bytes_for(thresholds_)),
@@ -267,16 +268,21 @@ class Block {
     }
 
    private:
-    struct Row {
+    struct Bits {
         std::uint64_t matched, ignored;
+    };
+    struct Row {
+        Bits bits;
         Lanes weight;
     };
 
-    std::uint64_t bits(std::size_t row, bool ignored) const {
+    Bits bits(std::size_t row) const {
         const Outcomes& outcomes = sample_.outcomes;
-        return load_bits(outcomes.bits + row * outcomes.areas * 2 * outcomes.bytes +
-                             (ignored ? outcomes.bytes : 0),
-                         bytes_);
+        if (hits_.has(row)) {
+            const std::uint8_t* const from = outcomes.of(hits_.rank(row), 0);
+            return {load_bits(from, bytes_), load_bits(from + bytes_, bytes_)};
+        }
+        return {0, outcomes.wrong[row] & 1 ? 0 : all_};
     }
     // How often a row counts in each resample, by how often its image was drawn.
     void weigh(std::size_t row, Lanes& weight) const {
@@ -315,13 +321,13 @@ class Block {
         for (std::int64_t i = sample_.offsets[c]; i < sample_.offsets[c + 1]; ++i) {
             const auto row = static_cast<std::size_t>(i);
             if (old && !sample_.old[row]) continue;
-            Row next{bits(row, false), bits(row, true), {}};
-            if (next.ignored == all_) continue;
+            Row next{bits(row), {}};
+            if (next.bits.ignored == all_) continue;
             if (old)
                 weigh(row, next.weight);
             else if (!weigh_in_budget(row, cuts_[c], next.weight))
                 continue;
-            walk_.counts.add_row(next.matched, next.ignored, next.weight);
+            walk_.counts.add_row(next.bits.matched, next.bits.ignored, next.weight);
             rows_.push_back(next);
         }
         if (!old) {
@@ -332,7 +338,7 @@ class Block {
         }
         walk_.start(recalls_);
         for (std::size_t i = rows_.size(); i-- > 0;)
-            walk_.step(rows_[i].matched, rows_[i].ignored, rows_[i].weight);
+            walk_.step(rows_[i].bits.matched, rows_[i].bits.ignored, rows_[i].weight);
         for (std::size_t l = 0; l < kLanes; ++l) out[l * sample_.classes + c] = walk_.mean(l);
     }
 
@@ -340,12 +346,13 @@ class Block {
         for (BackwardWalk& walk : pools_) walk.start(recalls_);
         for (std::int64_t i = sample_.offsets[sample_.classes]; i-- > 0;) {
             const auto row = static_cast<std::size_t>(sample_.pooled[i]);
-            const std::uint64_t matched = bits(row, false), ignored = bits(row, true);
+            const auto [matched, ignored] = bits(row);
             if (ignored == all_) continue;
             const auto c = static_cast<std::size_t>(sample_.category[row]);
             Lanes weight;
             if (!weigh_in_budget(row, cuts_[c], weight)) continue;
-            for_pools(c, [&](BackwardWalk& walk) { walk.step(matched, ignored, weight); });
+            for_pools(
+                c, [&, m = matched, i = ignored](BackwardWalk& walk) { walk.step(m, i, weight); });
         }
     }
 
@@ -356,6 +363,7 @@ class Block {
     }
 
     const Sample& sample_;
+    const RankedBits& hits_;
     const double* recalls_;
     const std::size_t thresholds_, bytes_;
     const std::uint64_t all_;
@@ -387,7 +395,11 @@ void run_block(Block& block, const std::uint8_t* weights, double* old, double* f
 
 void resample(const Sample& sample, const std::uint8_t* weights, std::size_t blocks,
               const double* recalls, double* old, double* fixed, double* pool, int threads) {
-    std::vector<Block> all(workers_for(blocks, threads), Block(sample, recalls));
+    RankedBits hits(sample.outcomes.rows);
+    for (std::size_t h = 0; h < sample.outcomes.hit_count; ++h)
+        hits.set(static_cast<std::size_t>(sample.outcomes.hits[h]));
+    hits.finish();
+    std::vector<Block> all(workers_for(blocks, threads), Block(sample, hits, recalls));
     parallel_for(blocks, threads, [&](std::size_t block, std::size_t worker) {
         const std::size_t first = block * kLanes;
         run_block(all[worker], weights + first * sample.images, old + first * sample.classes,

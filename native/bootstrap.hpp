@@ -13,7 +13,7 @@ inline constexpr std::size_t kLanes = 16;
 // The matched rows of one detector: by class, best first in each. K rows, C classes.
 struct Sample {
     std::size_t images, classes;
-    Outcomes outcomes;                // [K]; the first area
+    Outcomes outcomes;                // of K rows; the first scope
     const std::int32_t* image;        // [K]
     const std::int32_t* category;     // [K]
     const std::int64_t* offsets;      // [C + 1] rows of each class

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <limits>
 
 #include "bits.hpp"
+#include "box_overlaps.hpp"
 #include "cells.hpp"
 #include "comparer.hpp"
 #include "iou.hpp"
@@ -17,6 +17,14 @@ namespace {
 
 // How many cells ahead the memory of one is asked for.
 constexpr std::size_t kAhead = 3;
+constexpr std::size_t kWord = 64;
+
+// The rows that match something, as one thread finds them.
+struct Hits {
+    std::vector<std::int32_t> place;
+    std::vector<std::uint8_t> bits;     // [place, areas, 2, bytes]
+    std::vector<std::int32_t> partner;  // where asked for
+};
 
 // Matching of one cell at a time; keeps its working memory between cells.
 class CellMatcher {
@@ -26,211 +34,223 @@ class CellMatcher {
           found_(found),
           settings_(settings),
           masks_(truth, found, settings.overlap),
+          areas_(settings.area_low.size()),
           bytes_(bytes_for(settings.thresholds.size())),
-          row_bytes_(settings.area_low.size() * 2 * bytes_),
-          ignored_(row_bytes_ << settings.area_low.size(), 0),
-          lowest_(std::numeric_limits<double>::infinity()) {
-        for (const double t : settings.thresholds) lowest_ = std::min(lowest_, capped(t));
-        for (std::size_t where = 0; where < std::size_t{1} << settings.area_low.size(); ++where)
-            for (std::size_t area = 0; area < settings.area_low.size(); ++area)
-                for (std::size_t t = 0; (where >> area & 1) && t < settings.thresholds.size(); ++t)
-                    ignored_[where * row_bytes_ + (2 * area + 1) * bytes_ + t / 8] |=
-                        static_cast<std::uint8_t>(1u << (t % 8));
+          row_bytes_(areas_ * 2 * bytes_) {
+        for (const double t : settings.thresholds) capped_.push_back(std::min(t, 1 - 1e-10));
+        lowest_ = *std::min_element(capped_.begin(), capped_.end());
+        std::copy_n(settings.area_low.begin(), areas_, low_);
+        std::copy_n(settings.area_high.begin(), areas_, high_);
     }
 
-    // Fills the outcomes at place[k] for the k-th of the cell's detections.
+    // Says of the k-th of the cell's detections whether it is wrong, at wrong[place[k]], and adds
+    // it to the hits where it matches something.
     void run(std::int32_t image, bool not_exhaustive, const std::int32_t* truth_rows,
              std::size_t truths, const std::int32_t* found_rows, std::size_t founds,
-             const std::int32_t* place, Matched& out) {
-        const std::size_t areas = settings_.area_low.size();
+             const std::int32_t* place, std::uint8_t* wrong, Hits& hits) {
         measure(image, truth_rows, truths, found_rows, founds);
-        for (std::size_t d = 0; d < founds; ++d) {
-            if (candidate_[d] >= 0) continue;
-            std::size_t where = 0;
-            for (std::size_t area = 0; area < areas; ++area)
-                where |= static_cast<std::size_t>(not_exhaustive || outside(d, area)) << area;
-            std::memcpy(outcome(out, place[d]), ignored_.data() + where * row_bytes_, row_bytes_);
-        }
-        if (candidates_ == 0) return;
-        bool plain_done = false;
-        for (std::size_t area = 0; area < areas; ++area) {
-            truth_ignored_.resize(truths);
-            std::size_t ignored_count = 0;
-            for (std::size_t g = 0; g < truths; ++g) {
-                const double size = truth_.area[truth_rows[g]];
-                truth_ignored_[g] = truth_.ignore[truth_rows[g]] ||
-                                    size < settings_.area_low[area] ||
-                                    size > settings_.area_high[area];
-                ignored_count += truth_ignored_[g];
-            }
-            // Where all or none are ignored, the matching is the same.
-            const bool mixed = ignored_count != 0 && ignored_count != truths;
-            if (mixed) {
-                assign(truth_rows, truths, true, mixed_);
-            } else if (!plain_done) {
-                assign(truth_rows, truths, false, plain_);
-                plain_done = true;
-            }
-            for (std::size_t d = 0; d < founds; ++d)
-                if (candidate_[d] >= 0)
-                    write(mixed ? mixed_ : plain_, d, not_exhaustive || outside(d, area),
-                          truth_rows, outcome(out, place[d]) + area * 2 * bytes_);
-            if (area == 0 && settings_.partners_at >= 0)
-                write_partners(mixed ? mixed_ : plain_, founds, truth_rows, place, out);
+        for (std::size_t d = 0; d < founds; ++d)
+            wrong[place[d]] = not_exhaustive ? 0 : inside(found_area_[d]);
+        if (candidates_.empty()) return;
+        bits_.assign(candidates_.size() * row_bytes_, 0);
+        partner_.assign(candidates_.size(), -1);
+        matches_.assign(candidates_.size(), 0);
+        for (std::size_t base = 0; base < settings_.thresholds.size(); base += kWord)
+            match_at(base, not_exhaustive, truth_rows, truths);
+        for (std::size_t c = 0; c < candidates_.size(); ++c) {
+            if (!matches_[c]) continue;
+            const std::int32_t at = place[candidates_[c].detection];
+            wrong[at] = 0;
+            hits.place.push_back(at);
+            const auto bits = bits_.begin() + static_cast<std::ptrdiff_t>(c * row_bytes_);
+            hits.bits.insert(hits.bits.end(), bits, bits + static_cast<std::ptrdiff_t>(row_bytes_));
+            if (settings_.partners_at >= 0) hits.partner.push_back(partner_[c]);
         }
     }
 
     // Asks for the memory that run() will need for a cell, while others are worked on.
-    void prepare(const std::int32_t* found_rows, std::size_t founds, const std::int32_t* place,
-                 Matched& out) const {
-        for (std::size_t d = 0; d < std::min<std::size_t>(founds, 32); ++d) {
+    void prepare(const std::int32_t* found_rows, std::size_t founds) const {
+        for (std::size_t d = 0; d < std::min<std::size_t>(founds, 32); ++d)
             __builtin_prefetch(found_.box + 4 * index(found_rows[d]));
-            __builtin_prefetch(outcome(out, place[d]), 1);
-        }
     }
 
    private:
-    static double capped(double threshold) { return std::min(threshold, 1 - 1e-10); }
-    bool dropped(std::size_t d) const { return settings_.drop_empty && !(found_area_[d] > 0); }
-    // An unmatched detection does not count in this range of area.
-    bool outside(std::size_t d, std::size_t area) const {
-        return found_area_[d] < settings_.area_low[area] ||
-               found_area_[d] > settings_.area_high[area] || dropped(d);
-    }
-    std::uint8_t* outcome(Matched& out, std::int32_t place) const {
-        return out.outcomes.data() + index(place) * row_bytes_;
-    }
+    // A detection and an object that it could match.
+    struct Near {
+        std::int32_t detection, truth;
+        double overlap;
+        std::uint64_t reached = 0;  // thresholds
+        std::uint64_t taken = 0;    // those at which it is matched with the candidate
+    };
+    // A detection that could match something: its nears are those up to `end`.
+    struct Candidate {
+        std::size_t detection, end;
+    };
 
-    // The outcome of a candidate in one range of area.
-    void write(const std::vector<std::int32_t>& partner, std::size_t d, bool is_outside,
-               const std::int32_t* truth_rows, std::uint8_t* bits) const {
-        const std::size_t thresholds = settings_.thresholds.size();
-        const std::int32_t* const mine = partner.data() + index(candidate_[d]) * thresholds;
-        std::int32_t last = -1;  // partners of neighbouring thresholds are mostly the same
-        unsigned matched = 0, ignored = 0;
-        for (std::size_t t = 0; t < thresholds; ++t) {
-            const std::int32_t g = mine[t];
-            if (g != last || t == 0) {
-                last = g;
-                matched = g >= 0 && !truth_.reads_unmatched[truth_rows[g]];
-                ignored = (g >= 0 && truth_ignored_[index(g)]) || (!matched && is_outside);
-            }
-            bits[t / 8] |= static_cast<std::uint8_t>(matched << t % 8);
-            bits[bytes_ + t / 8] |= static_cast<std::uint8_t>(ignored << t % 8);
-        }
+    // The ranges of area that an unmatched detection counts in, a bit for each.
+    std::uint8_t inside(double area) const {
+        unsigned ranges = 0;
+        for (std::size_t r = 0; r < areas_; ++r)
+            ranges |= static_cast<unsigned>((area >= low_[r]) & (area <= high_[r])) << r;
+        return static_cast<std::uint8_t>(dropped(area) ? 0 : ranges);
     }
+    bool dropped(double area) const { return settings_.drop_empty && !(area > 0); }
 
-    // The rows of the ground truth that the candidates are matched with at one threshold.
-    void write_partners(const std::vector<std::int32_t>& partner, std::size_t founds,
-                        const std::int32_t* truth_rows, const std::int32_t* place,
-                        Matched& out) const {
-        const std::size_t thresholds = settings_.thresholds.size();
-        const std::int32_t* const first = partner.data() + settings_.partners_at;
-        for (std::size_t d = 0; d < founds; ++d) {
-            if (candidate_[d] < 0) continue;
-            const std::int32_t g = first[index(candidate_[d]) * thresholds];
-            if (g >= 0 && !truth_.reads_unmatched[truth_rows[g]])
-                out.partner[index(place[d])] = truth_rows[g];
-        }
-    }
-
-    // Areas of the detections, and overlaps of those that could match anything.
+    // Areas of the detections, and overlaps of those that could match anything: the highest first,
+    // the later object among equals.
     void measure(std::int32_t image, const std::int32_t* truth_rows, std::size_t truths,
                  const std::int32_t* found_rows, std::size_t founds) {
         found_area_.resize(founds);
-        candidate_.assign(founds, -1);
+        candidates_.clear();
         near_.clear();
-        near_end_.assign(1, 0);
-        candidates_ = 0;
         const bool boxes = settings_.overlap == Overlap::bbox;
         if (!boxes || !settings_.area_from_box)
             masks_.load(image, truth_rows, boxes ? 0 : truths, found_rows, founds);
         for (std::size_t d = 0; d < founds; ++d) {
             const double* box = found_.box + 4 * index(found_rows[d]);
-            if (settings_.area_from_box)
-                found_area_[d] = box[2] * box[3];
+            found_area_[d] = settings_.area_from_box ? box[2] * box[3] : masks_.found_area(d);
+        }
+        if (truths == 0) return;
+        if (boxes) boxes_.load(found_.box, found_rows, founds);
+        for (std::size_t g = 0; g < truths; ++g) {
+            const std::int32_t row = truth_rows[g];
+            const auto add = [&](std::size_t d, double value) {
+                if (value >= lowest_ && !dropped(found_area_[d]))
+                    near_.push_back(
+                        {static_cast<std::int32_t>(d), static_cast<std::int32_t>(g), value});
+            };
+            if (boxes)
+                boxes_.overlaps(truth_.box + 4 * index(row), truth_.crowd[row], lowest_, add);
             else
-                found_area_[d] = masks_.found_area(d);
-            if (dropped(d)) continue;
-            const std::size_t before = near_.size();
+                for (std::size_t d = 0; d < founds; ++d)
+                    add(d, masks_.overlap(d, g, truth_.crowd[row], lowest_));
+        }
+        std::sort(near_.begin(), near_.end(), [](const Near& a, const Near& b) {
+            if (a.detection != b.detection) return a.detection < b.detection;
+            return a.overlap > b.overlap || (a.overlap == b.overlap && a.truth > b.truth);
+        });
+        for (std::size_t k = 0; k < near_.size(); ++k) {
+            if (k == 0 || near_[k].detection != near_[k - 1].detection)
+                candidates_.push_back({index(near_[k].detection), k});
+            candidates_.back().end = k + 1;
+        }
+    }
+
+    // Matches the candidates at the thresholds of a word, and writes their bits.
+    void match_at(std::size_t base, bool not_exhaustive, const std::int32_t* truth_rows,
+                  std::size_t truths) {
+        const std::size_t count = std::min(kWord, capped_.size() - base);
+        for (Near& near : near_) {
+            near.reached = 0;
+            for (std::size_t t = 0; t < count; ++t)
+                near.reached |= static_cast<std::uint64_t>(near.overlap >= capped_[base + t]) << t;
+        }
+        bool plain = false;  // what was assigned last knew of no ignored objects
+        for (std::size_t area = 0; area < areas_; ++area) {
+            ignored_.resize(truths);
+            std::size_t ignored_count = 0;
             for (std::size_t g = 0; g < truths; ++g) {
-                const double value = overlap(d, box, g, truth_rows[g]);
-                if (value >= lowest_) near_.push_back({value, static_cast<std::int32_t>(g)});
+                const double size = truth_.area[truth_rows[g]];
+                ignored_[g] = truth_.ignore[truth_rows[g]] || size < settings_.area_low[area] ||
+                              size > settings_.area_high[area];
+                ignored_count += ignored_[g];
             }
-            if (near_.size() == before) continue;
-            candidate_[d] = static_cast<std::int32_t>(candidates_++);
-            near_end_.push_back(near_.size());
+            // Where all or none are ignored, the matching is the same.
+            const bool mixed = ignored_count != 0 && ignored_count != truths;
+            if (mixed || !plain) assign(truth_rows, truths, mixed);
+            plain = !mixed;
+            write(base, lowest_bits(count), area, not_exhaustive, truth_rows);
         }
     }
 
-    double overlap(std::size_t d, const double* box, std::size_t g, std::int32_t truth_row) const {
-        const bool crowd = truth_.crowd[truth_row];
-        if (settings_.overlap == Overlap::bbox)
-            return box_iou(box, truth_.box + 4 * index(truth_row), crowd);
-        return masks_.overlap(d, g, crowd, lowest_);
-    }
-
-    // The matching itself: for each candidate, best first, and each threshold, the ground truth
-    // of highest overlap that is still free; the later one among equals. Where some are ignored,
-    // those are looked at only if no other matches.
-    void assign(const std::int32_t* truth_rows, std::size_t truths, bool mixed,
-                std::vector<std::int32_t>& partner) {
-        const std::size_t thresholds = settings_.thresholds.size();
-        partner.assign(candidates_ * thresholds, -1);
-        taken_.assign(truths * thresholds, 0);
-        for (std::size_t c = 0; c < candidates_; ++c)
-            for (std::size_t t = 0; t < thresholds; ++t) {
-                const std::int32_t g =
-                    mixed ? mixed_choice(c, t) : choice(c, t, [](auto) { return true; });
-                if (g < 0) continue;
-                partner[c * thresholds + t] = g;
-                // A crowd takes any number.
-                if (!truth_.crowd[truth_rows[g]]) taken_[index(g) * thresholds + t] = 1;
-            }
-    }
-    std::int32_t mixed_choice(std::size_t c, std::size_t t) const {
-        const std::int32_t g =
-            choice(c, t, [&](std::int32_t near) { return !truth_ignored_[index(near)]; });
-        if (g >= 0) return g;
-        return choice(c, t, [&](std::int32_t near) { return truth_ignored_[index(near)]; });
-    }
-    template <class Allowed>
-    std::int32_t choice(std::size_t c, std::size_t t, Allowed&& allowed) const {
-        const std::size_t thresholds = settings_.thresholds.size();
-        double best = capped(settings_.thresholds[t]);
-        std::int32_t match = -1;
-        for (std::size_t k = near_end_[c]; k < near_end_[c + 1]; ++k) {
-            const Near& near = near_[k];
-            if (near.overlap < best || taken_[index(near.truth) * thresholds + t] ||
-                !allowed(near.truth))
-                continue;
-            best = near.overlap;
-            match = near.truth;
+    // The matching itself: each candidate, best first, takes at each threshold the object of
+    // highest overlap that is still free. Where some are ignored, those are looked at only where no
+    // other matches.
+    void assign(const std::int32_t* truth_rows, std::size_t truths, bool mixed) {
+        taken_.assign(truths, 0);
+        std::size_t first = 0;
+        for (const Candidate& candidate : candidates_) {
+            std::uint64_t matched = 0;
+            for (int turn = 0; turn < (mixed ? 2 : 1); ++turn)
+                for (std::size_t k = first; k < candidate.end; ++k) {
+                    Near& near = near_[k];
+                    const auto g = index(near.truth);
+                    if (mixed && ignored_[g] != turn) continue;
+                    near.taken = near.reached & ~taken_[g] & ~matched;
+                    matched |= near.taken;
+                    // A crowd takes any number.
+                    if (!truth_.crowd[truth_rows[near.truth]]) taken_[g] |= near.taken;
+                }
+            first = candidate.end;
         }
-        return match;
     }
 
-    // A ground truth that a candidate could match.
-    struct Near {
-        double overlap;
-        std::int32_t truth;
-    };
+    // The bits of the candidates in one range of area.
+    void write(std::size_t base, std::uint64_t all, std::size_t area, bool not_exhaustive,
+               const std::int32_t* truth_rows) {
+        const std::size_t bytes = std::min(bytes_ - base / 8, sizeof(std::uint64_t));
+        std::size_t first = 0;
+        for (std::size_t c = 0; c < candidates_.size(); ++c) {
+            std::uint64_t matched = 0, ignored = 0;
+            for (std::size_t k = first; k < candidates_[c].end; ++k) {
+                const Near& near = near_[k];
+                if (near.taken == 0) continue;
+                matches_[c] = 1;
+                if (ignored_[index(near.truth)]) ignored |= near.taken;
+                if (truth_.reads_unmatched[truth_rows[near.truth]]) continue;
+                matched |= near.taken;
+                const int at = settings_.partners_at - static_cast<int>(base);
+                if (area == 0 && at >= 0 && at < static_cast<int>(kWord) && near.taken >> at & 1)
+                    partner_[c] = truth_rows[near.truth];
+            }
+            const double size = found_area_[candidates_[c].detection];
+            if (not_exhaustive || !(inside(size) >> area & 1)) ignored |= all & ~matched;
+            std::uint8_t* const bits = bits_.data() + c * row_bytes_ + area * 2 * bytes_ + base / 8;
+            store_bits(bits, matched, bytes);
+            store_bits(bits + bytes_, ignored, bytes);
+            first = candidates_[c].end;
+        }
+    }
 
     const Truth& truth_;
     const Found& found_;
     const Settings& settings_;
     Comparer masks_;
-    std::size_t bytes_, row_bytes_;      // of the thresholds of one range of area, and of a row
-    std::vector<std::uint8_t> ignored_;  // rows without a match: ignored in each set of ranges
+    std::size_t areas_, bytes_, row_bytes_;        // bytes of a range's thresholds, and of a row
+    double low_[kMostScopes], high_[kMostScopes];  // the ranges of area
+    std::vector<double> capped_;                   // the thresholds, below 1
     double lowest_;
+    BoxOverlaps boxes_;
     std::vector<double> found_area_;
-    std::vector<std::int32_t> candidate_;  // number among those that could match, or -1
-    std::size_t candidates_ = 0;
-    std::vector<Near> near_;             // by candidate, then in order of the ground truth
-    std::vector<std::size_t> near_end_;  // [candidates + 1]
-    std::vector<std::uint8_t> truth_ignored_, taken_;
-    std::vector<std::int32_t> plain_, mixed_;  // [candidates, thresholds] partner, or -1
+    std::vector<Candidate> candidates_;
+    std::vector<Near> near_;             // by candidate
+    std::vector<std::uint64_t> taken_;   // by object: thresholds at which it is matched
+    std::vector<std::uint8_t> ignored_;  // by object: not to be found in this range of area
+    // By candidate: its bits, whether it matches anything, the object it is matched with.
+    std::vector<std::uint8_t> bits_, matches_;
+    std::vector<std::int32_t> partner_;
 };
+
+// Brings together what the threads found, in order of the rows.
+void collect(const std::vector<Hits>& parts, std::size_t row_bytes, bool partners, Matched& out) {
+    RankedBits places(out.outcomes.wrong.size());
+    std::size_t count = 0;
+    for (const Hits& part : parts) {
+        for (const std::int32_t place : part.place) places.set(index(place));
+        count += part.place.size();
+    }
+    places.finish();
+    out.outcomes.hits.resize(count);
+    out.outcomes.bits.resize(count * row_bytes);
+    for (const Hits& part : parts)
+        for (std::size_t h = 0; h < part.place.size(); ++h) {
+            const std::size_t to = places.rank(index(part.place[h]));
+            out.outcomes.hits[to] = part.place[h];
+            std::memcpy(out.outcomes.bits.data() + to * row_bytes, part.bits.data() + h * row_bytes,
+                        row_bytes);
+            if (partners) out.partner[index(part.place[h])] = part.partner[h];
+        }
+}
 
 std::vector<std::int64_t> count_truth(const Truth& truth, const Settings& settings) {
     const std::size_t areas = settings.area_low.size();
@@ -250,9 +270,7 @@ Matched match(const Truth& truth, const Found& found, const Settings& settings, 
     const Grouping ranked = rank_in_cells(cells, found, threads);
     Matched out;
     const std::vector<std::int32_t> place = order_by_class(cells, ranked, found, threads, out);
-    out.outcomes.assign(
-        ranked.rows.size() * settings.area_low.size() * 2 * bytes_for(settings.thresholds.size()),
-        0);
+    out.outcomes.wrong.resize(ranked.rows.size());
     out.truth = count_truth(truth, settings);
     if (settings.partners_at >= 0) out.partner.assign(ranked.rows.size(), -1);
 
@@ -262,24 +280,31 @@ Matched match(const Truth& truth, const Found& found, const Settings& settings, 
             truth_cell[g] = cells.find(truth.image[g], truth.category[g]);
     });
     const Grouping truth_by_cell = group_rows(truth_cell.data(), cells.size(), truth.rows);
-    in_blocks<256>(cells.size(), threads, [&](std::size_t begin, std::size_t end) {
-        CellMatcher matcher(truth, found, settings);
-        for (std::size_t c = begin; c < end; ++c) {
+    constexpr std::size_t kCells = 256;
+    const std::size_t blocks = count_blocks<kCells>(cells.size());
+    std::vector<CellMatcher> matchers(workers_for(blocks, threads),
+                                      CellMatcher(truth, found, settings));
+    std::vector<Hits> hits(matchers.size());
+    parallel_for(blocks, threads, [&](std::size_t block, std::size_t worker) {
+        const std::size_t end = std::min(cells.size(), (block + 1) * kCells);
+        for (std::size_t c = block * kCells; c < end; ++c) {
             const std::size_t first = index(ranked.offsets[c]);
             const std::size_t next = index(ranked.offsets[c + 1]);
             if (c + kAhead < end) {
                 const std::size_t later = index(ranked.offsets[c + kAhead]);
-                matcher.prepare(ranked.rows.data() + later,
-                                index(ranked.offsets[c + kAhead + 1]) - later, place.data() + later,
-                                out);
+                matchers[worker].prepare(ranked.rows.data() + later,
+                                         index(ranked.offsets[c + kAhead + 1]) - later);
             }
             const std::size_t first_truth = index(truth_by_cell.offsets[c]);
-            matcher.run(cells.image[c], cells.not_exhaustive[c] != 0,
-                        truth_by_cell.rows.data() + first_truth,
-                        index(truth_by_cell.offsets[c + 1]) - first_truth,
-                        ranked.rows.data() + first, next - first, place.data() + first, out);
+            matchers[worker].run(cells.image[c], cells.not_exhaustive[c] != 0,
+                                 truth_by_cell.rows.data() + first_truth,
+                                 index(truth_by_cell.offsets[c + 1]) - first_truth,
+                                 ranked.rows.data() + first, next - first, place.data() + first,
+                                 out.outcomes.wrong.data(), hits[worker]);
         }
     });
+    collect(hits, settings.area_low.size() * 2 * bytes_for(settings.thresholds.size()),
+            settings.partners_at >= 0, out);
     return out;
 }
 

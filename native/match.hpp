@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "outcomes.hpp"
 #include "rle.hpp"
 
 namespace lvdet {
@@ -54,7 +55,7 @@ struct Matched {
     std::vector<std::int32_t> position;          // [K] place when ordered by image, class, rank
     std::vector<std::int64_t> category_offsets;  // [C + 1] rows of each class
     std::vector<std::int32_t> together;          // [K] rows in one ranking over all classes
-    std::vector<std::uint8_t> outcomes;          // [K, A, 2, bytes] see accumulate.hpp
+    OutcomeColumns outcomes;                     // of K rows; scopes are the ranges of area
     std::vector<std::int64_t> truth;             // [C, A] objects to find
     std::vector<std::int32_t> partner;  // [K] row of the ground truth matched in the first range of
                                         // area, or -1; empty where not asked for

@@ -7,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "bits.hpp"
 #include "parallel.hpp"
 
 namespace lvdet {
@@ -345,33 +346,27 @@ void count_before(const Ordering& ordering, const std::uint8_t* keep, const std:
         });
         return;
     }
-    // A bit for each place, and how many bits are set before each word of them.
     const auto rows = static_cast<std::size_t>(ordering.offsets[ordering.groups]);
-    std::vector<std::uint64_t> bits(rows / 64 + 1);
-    std::vector<std::int32_t> sums(bits.size());
-    in_blocks(bits.size(), threads, [&](std::size_t begin, std::size_t end) {
+    RankedBits kept(rows);
+    in_blocks(kept.word_count(), threads, [&](std::size_t begin, std::size_t end) {
         for (std::size_t w = begin; w < end; ++w) {
             std::uint64_t word = 0;
             for (std::size_t i = 64 * w; i < std::min(64 * w + 64, rows); ++i)
                 word |= static_cast<std::uint64_t>(keep[ordering.rows[i]] != 0) << (i % 64);
-            bits[w] = word;
+            kept.word(w) = word;
         }
     });
-    std::int32_t sum = 0;
-    for (std::size_t w = 0; w < bits.size(); ++w)
-        sums[w] = std::exchange(sum, sum + std::popcount(bits[w]));
+    kept.finish();
     const auto kept_before = [&](std::int64_t at) {
-        const auto w = static_cast<std::size_t>(at / 64);
-        return sums[w] + std::popcount(bits[w] & ((std::uint64_t{1} << (at % 64)) - 1));
+        return static_cast<std::int32_t>(kept.rank(static_cast<std::size_t>(at)));
     };
     std::vector<std::int32_t> first(ordering.groups);
     for (std::size_t g = 0; g < ordering.groups; ++g) first[g] = kept_before(ordering.offsets[g]);
     in_blocks(count, threads, [&](std::size_t begin, std::size_t end) {
-        for (std::size_t i = begin; i < end; ++i) {
-            const bool kept = bits[static_cast<std::size_t>(place[i]) / 64] >> (place[i] % 64) & 1;
-            before[i] =
-                kept ? kept_before(place[i]) - first[static_cast<std::size_t>(group[i])] : kNotKept;
-        }
+        for (std::size_t i = begin; i < end; ++i)
+            before[i] = kept.has(static_cast<std::size_t>(place[i]))
+                            ? kept_before(place[i]) - first[static_cast<std::size_t>(group[i])]
+                            : kNotKept;
     });
 }
 

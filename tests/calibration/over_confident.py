@@ -49,7 +49,7 @@ class Figures:
         return self.rare["hierarchical"] >= self.rare["uncalibrated"]
 
 
-def figures(seed: int, detector: Detector = Detector()) -> Figures:  # noqa: B008
+def figures(seed: int, detector: Detector = Detector()) -> Figures:
     """Fitted on the training images, evaluated on others."""
     settings = Settings(
         images=detector.images,

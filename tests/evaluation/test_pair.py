@@ -23,7 +23,7 @@ from lvdet.limits.budgets import PerClass, PerImage
 from lvdet.matching.match import match
 from lvdet.matching.match_options import MatchOptions
 from lvdet.simulation.simulate import simulate
-from lvdet.tables.matches import Matches
+from match_bytes import match_bytes
 
 cases = st.tuples(st.integers(0, 10_000), st.sampled_from([2, 7, 1_000_000]), st.booleans())
 
@@ -41,26 +41,13 @@ def anew(pair: Pair) -> Pair:
     return Pair(pair.gt, pair.results, pair.options)
 
 
-def columns(matches: Matches) -> dict[str, bytes]:
-    names = (
-        "detection",
-        "position",
-        "together",
-        "category_offsets",
-        "outcomes",
-        "truth",
-        "partner",
-    )
-    return {name: getattr(matches, name).tobytes() for name in names}
-
-
 @given(case=cases, limit=st.integers(0, 30))
 def test_the_best_of_each_class_need_no_match(case: tuple[int, int, bool], limit: int) -> None:
     pair = made(case)
     assert len(pair.matches)
     keep = pair.kept([PerClass(limit)])
     part = pair if keep is None else pair.where(keep)
-    assert columns(part.matches) == columns(anew(part).matches)
+    assert match_bytes(part.matches) == match_bytes(anew(part).matches)
 
 
 @given(case=cases, power=st.sampled_from([0.3, 1.0, 2.5]), levels=st.sampled_from([3, 1_000_000]))
@@ -73,7 +60,7 @@ def test_scores_that_keep_the_order_need_no_match(
     scale = np.random.default_rng(case[0]).uniform(0.2, 1.0, len(ranking.category_ids))
     score = np.ceil(ranking.score**power * levels) / levels * scale[ranking.category]
     after = pair.with_scores(score)
-    assert columns(after.matches) == columns(anew(after).matches)
+    assert match_bytes(after.matches) == match_bytes(anew(after).matches)
     every = pair.every_class
     for budgets in ([], [PerImage(7)], [PerClass(9)]):
         assert repr(after.average(budgets, every)) == repr(anew(after).average(budgets, every))
@@ -85,7 +72,7 @@ def test_any_scores_are_matched_where_they_must_be(case: tuple[int, int, bool]) 
     pair = made(case)
     score = np.random.default_rng(case[0]).permutation(pair.results.ranking.score)
     after = pair.with_scores(score)
-    assert columns(after.matches) == columns(anew(after).matches)
+    assert match_bytes(after.matches) == match_bytes(anew(after).matches)
 
 
 @given(case=cases)

@@ -65,7 +65,7 @@ class Resampler:
         gt, ranking = pair.gt, pair.results.ranking
         self._budget = fixed.limit
         classes = len(gt.categories)
-        self._matches = matches = pair.overall
+        self._matches = matches = pair.matches
         keep = pair.kept_rows([old], pair.every_class)
         image = image_rows(gt, ranking)[ranking.image]
         if len(image) and image.min() < 0:
@@ -93,7 +93,7 @@ class Resampler:
         """What the detector scores on bootstrap samples, by how often each has each image: [blocks,
         images, LANES], as `draw` gives them."""
         old, fixed, pool = _native.resample(
-            self._matches.outcomes,
+            self._matches.outcomes.columns,
             len(self._matches.thresholds),
             self._image,
             self._category,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -22,6 +22,7 @@ from lvdet.diagnosis.kinds import (
 from lvdet.evaluation.average_precision import accumulate
 from lvdet.evaluation.pair import Pair
 from lvdet.tables.matches import Matches
+from lvdet.tables.outcomes import Outcomes
 
 #: All incorrect detections at once, and all objects that were not found.
 TOTALS = ("false positives", "false negatives")
@@ -144,13 +145,13 @@ def _precision(
     offsets: NDArray[np.int64] | None = None,
 ) -> NDArray[np.float64]:
     """[C] AP for any choice of rows that are kept and right; NaN where there is nothing to find."""
-    outcomes = np.zeros((len(right), 1, 2, 1), dtype=np.uint8)
-    outcomes[:, 0, 0, 0] = right
+    if order is not None:
+        right, kept = right[order], kept[order]
     curves, _ = accumulate(
-        replace(matches, outcomes=outcomes, thresholds=matches.thresholds[:1]),
+        Outcomes.at_one_threshold(right),
+        1,
         truth.reshape(-1, 1),
         matches.category_offsets if offsets is None else offsets,
-        order=order,
         keep=kept,
     )
     return curves.precision[:, 0, 0]

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from lvdet import _native
 from lvdet.tables.matches import Matches
+from lvdet.tables.outcomes import Outcomes
 from lvdet.threads import thread_count
 
 #: The recalls at which precision is read, as the reference tools make them.
@@ -27,48 +28,56 @@ class Curves:
     recall: NDArray[np.float64]
 
 
-def class_curves(matches: Matches, keep: NDArray[np.bool_] | None = None) -> Curves:
-    """The curves of each class over the rows that `keep` ([K], None for all) leaves."""
-    return accumulate(matches, matches.truth, matches.category_offsets, keep=keep)[0]
+def class_curves(
+    matches: Matches,
+    keep: NDArray[np.bool_] | None = None,
+    truth: NDArray[np.int64] | None = None,
+) -> Curves:
+    """The curves of each class over the rows that `keep` ([K], None for all) leaves. `truth`
+    ([C, A]) are the objects to be found, where not all in every range of area."""
+    return _of_classes(matches, matches.truth if truth is None else truth, keep)[0]
 
 
 def class_precision(matches: Matches, keep: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
     """[C, T, 101] precision at each recall over all areas, for plots; NaN where undefined. `keep`
     as in `class_curves`."""
     truth = np.ascontiguousarray(matches.truth[:, :1])
-    _, points = accumulate(matches, truth, matches.category_offsets, keep=keep, points=True)
-    return np.ascontiguousarray(points[:, 0])
+    return np.ascontiguousarray(_of_classes(matches, truth, keep, points=True)[1][:, 0])
 
 
 def accumulate(
-    matches: Matches,
+    outcomes: Outcomes,
+    thresholds: int,
     truth: NDArray[np.int64],
     offsets: NDArray[np.int64],
     *,
-    order: NDArray[np.int32] | None = None,
     keep: NDArray[np.bool_] | None = None,
     points: bool = False,
-    pools: tuple[NDArray[np.uint8], NDArray[np.int32]] | None = None,
 ) -> tuple[Curves, NDArray[np.float64]]:
-    """Curves of any rankings of the rows of `matches`.
+    """Curves of any rankings: rows offsets[r] to offsets[r + 1] of the outcomes, by falling score.
 
-    truth: [curves, A] objects to find; offsets: [curves + 1] where each ranking begins in
-    `order`, or among the rows themselves; keep: [K] over the rows. Also the precision at each
-    recall, [curves, A, T, 101], empty unless `points`.
-
-    pools: [curves, C] which classes each curve has, and [K] the class of each row. All curves have
-    the one ranking then, but for rows of other classes.
+    truth: [R, S] objects to find, in the first S scopes; offsets: [R + 1]; keep: [K] over the
+    rows. Also the precision at each recall, [R, S, T, 101], empty unless `points`.
     """
     precision, recall, at_recall = _native.accumulate(
-        matches.outcomes,
-        len(matches.thresholds),
-        order,
+        outcomes.columns,
+        thresholds,
         offsets,
         None if keep is None else keep.view(np.uint8),
         truth,
         RECALLS,
         points,
-        pools,
         thread_count(),
     )
     return Curves(precision, recall), at_recall
+
+
+def _of_classes(
+    matches: Matches,
+    truth: NDArray[np.int64],
+    keep: NDArray[np.bool_] | None,
+    *,
+    points: bool = False,
+) -> tuple[Curves, NDArray[np.float64]]:
+    thresholds, offsets = len(matches.thresholds), matches.category_offsets
+    return accumulate(matches.outcomes, thresholds, truth, offsets, keep=keep, points=points)

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lvdet.evaluation.average_precision import Curves, accumulate
+from lvdet.evaluation.average_precision import Curves, class_curves
 from lvdet.evaluation.class_subsets import counted_classes
 from lvdet.evaluation.pooled import Pools
 from lvdet.evaluation.summary import SHORT, Groups, Metric, summarize
@@ -65,11 +65,6 @@ class Pair:
         if self._matches is None:
             self._matches = self._match(self.options)
         return self._matches
-
-    @cached_property
-    def overall(self) -> Matches:
-        """The one match without ranges of area: a quarter of the memory to walk over."""
-        return self.matches.of_all_areas()
 
     def matched_at(self, threshold: float, *, partners: bool = False) -> tuple[Matches, int]:
         """A match that has this IoU threshold, and the threshold's place in it: the one match; or
@@ -128,14 +123,14 @@ class Pair:
         keep = self.kept_rows(budgets, classes)
 
         def curves() -> Curves:
-            return self._curves(self.matches, self.matches.truth, keep, classes)
+            return self._curves(self.matches.truth, keep, classes)
 
         return self._answer(curves, "curves", keep, classes)
 
     def overall_curves(self, budgets: Sequence[Budget], classes: _Rows) -> Curves:
         """[C, 1, T] the same over all areas alone."""
         keep = self.kept_rows(budgets, classes)
-        return self._curves(self.overall, self.overall.truth, keep, classes)
+        return self._curves(self._overall_truth, keep, classes)
 
     def average(
         self, budgets: Sequence[Budget], classes: _Rows, *, images: _Mask | None = None
@@ -145,8 +140,8 @@ class Pair:
         keep, truth = self._part(self.kept_rows(budgets, classes), images)
 
         def values() -> dict[str, float]:
-            curves = self._curves(self.overall, truth, keep, classes)
-            return summarize(SHORT, curves, self.overall, self._groups)
+            curves = self._curves(truth, keep, classes)
+            return summarize(SHORT, curves, self.matches, self._groups)
 
         return dict(self._answer(values, "average", keep, classes, truth))
 
@@ -166,7 +161,7 @@ class Pair:
         def values() -> dict[str, float]:
             curves = self.pools(classes, groups).curves(keep, truth)
             places = {name: np.array([place + 1]) for place, name in enumerate(groups)}
-            return summarize(metrics, curves, self.overall, places, whole=np.array([0]))
+            return summarize(metrics, curves, self.matches, places, whole=np.array([0]))
 
         rows = (classes, truth, *groups.values())
         return dict(self._answer(values, ("pooled", *metrics, *groups), keep, *rows))
@@ -174,7 +169,7 @@ class Pair:
     def pools(self, classes: _Rows, groups: Groups) -> Pools:
         """Classes (rows) in one ranking, and then each group of them."""
         members = [classes, *(np.intersect1d(rows, classes) for rows in groups.values())]
-        return Pools(self.overall, members)
+        return Pools(self.matches, members)
 
     def instances(self, classes: _Rows) -> int:
         """How many objects of the classes there are to be found."""
@@ -211,18 +206,21 @@ class Pair:
     ) -> tuple[_Mask | None, NDArray[np.int64]]:
         """The rows kept that are of some images, and [C, 1] the objects to be found there."""
         if images is None:
-            return keep, self.overall.truth
+            return keep, self._overall_truth
         gt, here = self.gt, self.rows_in(images)
         objects = gt.category[to_be_found(gt, self.options.exact_lvis) & images[gt.image]]
         truth = np.bincount(objects, minlength=len(gt.categories)).reshape(-1, 1)
         return here if keep is None else here & keep, truth
 
-    def _curves(
-        self, matches: Matches, truth: NDArray[np.int64], keep: _Mask | None, classes: _Rows
-    ) -> Curves:
+    @property
+    def _overall_truth(self) -> NDArray[np.int64]:
+        """[C, 1] the objects to be found, without ranges of area."""
+        return np.ascontiguousarray(self.matches.truth[:, :1])
+
+    def _curves(self, truth: NDArray[np.int64], keep: _Mask | None, classes: _Rows) -> Curves:
         wanted = np.zeros_like(truth)
         wanted[classes] = truth[classes]  # others have nothing to find: undefined
-        return accumulate(matches, wanted, matches.category_offsets, keep=keep)[0]
+        return class_curves(self.matches, keep, wanted)
 
     def _answer(
         self,

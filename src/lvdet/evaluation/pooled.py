@@ -7,8 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from lvdet import _native
 from lvdet.evaluation.average_precision import Curves, accumulate
 from lvdet.tables.matches import Matches
+from lvdet.tables.outcomes import Outcomes
+from lvdet.threads import thread_count
 
 
 class Pools:
@@ -17,32 +20,57 @@ class Pools:
 
     def __init__(self, matches: Matches, pools: Sequence[NDArray[np.int64]]) -> None:
         self._matches, self._pools = matches, pools
-        self._member = np.zeros((len(pools), len(matches.truth)), dtype=np.uint8)
+        member = np.zeros((len(pools), len(matches.truth)), dtype=np.uint8)
         for number, pool in enumerate(pools):
-            self._member[number, pool] = 1
-        self._category = matches.category
+            member[number, pool] = 1
+        # The outcomes in the one ranking; its scopes are the pools, so many at a time.
+        self._outcomes = [
+            _pooled(matches, member[first : first + _native.MOST_POOLS])
+            for first in range(0, len(pools), _native.MOST_POOLS)
+        ]
 
     def curves(
         self, keep: NDArray[np.bool_] | None = None, truth: NDArray[np.int64] | None = None
     ) -> Curves:
         """A curve for each pool over all areas, [pools, 1, T]; `keep` ([K]) is over the rows of
         the matches, `truth` ([C, …]) the objects to be found where not all of them."""
-        return self._accumulate(keep, truth, points=False)[0]
+        parts = [curves for curves, _ in self._accumulate(keep, truth, points=False)]
+        return Curves(
+            np.concatenate([part.precision for part in parts], axis=1).swapaxes(0, 1),
+            np.concatenate([part.recall for part in parts], axis=1).swapaxes(0, 1),
+        )
 
     def points(self, keep: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
         """[pools, T, 101] the precision at each recall, for plots."""
-        return self._accumulate(keep, None, points=True)[1][:, 0]
+        parts = [points[0] for _, points in self._accumulate(keep, None, points=True)]
+        return np.concatenate(parts)
 
     def _accumulate(
         self, keep: NDArray[np.bool_] | None, truth: NDArray[np.int64] | None, *, points: bool
-    ) -> tuple[Curves, NDArray[np.float64]]:
-        of_class = (self._matches.truth if truth is None else truth)[:, 0]
-        return accumulate(
-            self._matches,
-            np.array([[of_class[pool].sum()] for pool in self._pools], dtype=np.int64),
-            np.array([0, len(self._matches)]),
-            order=self._matches.together,
-            keep=keep,
-            points=points,
-            pools=(self._member, self._category),
+    ) -> list[tuple[Curves, NDArray[np.float64]]]:
+        matches = self._matches
+        of_class = (matches.truth if truth is None else truth)[:, 0]
+        objects = [of_class[pool].sum() for pool in self._pools]
+        if keep is not None:
+            flags = _native.take_flags(keep.view(np.uint8), matches.together, thread_count())
+            keep = flags.view(np.bool_)
+        found, offsets = [], np.array([0, len(matches)])
+        for outcomes in self._outcomes:
+            scopes = outcomes.bits.shape[1]
+            here, objects = np.array([objects[:scopes]], dtype=np.int64), objects[scopes:]
+            thresholds = len(matches.thresholds)
+            found.append(accumulate(outcomes, thresholds, here, offsets, keep=keep, points=points))
+        return found
+
+
+def _pooled(matches: Matches, member: NDArray[np.uint8]) -> Outcomes:
+    """The outcomes over all areas in the one ranking, a scope for each pool ([pools, C])."""
+    return Outcomes(
+        *_native.pool_outcomes(
+            matches.outcomes.columns,
+            matches.together,
+            matches.category_offsets,
+            member,
+            thread_count(),
         )
+    )

@@ -38,7 +38,7 @@ def precision_recall(pair: Pair, budgets: Sequence[Budget]) -> PrecisionRecall:
     """The curves of a pair."""
     every, groups = pair.every_class, pair.gt.categories.groups()
     keep = pair.kept_rows(budgets, every)
-    points = class_precision(pair.overall, keep)
+    points = class_precision(pair.matches, keep)
     pooled = pair.pools(every, groups).points(keep).mean(axis=1)
     return PrecisionRecall(
         RECALLS,

@@ -132,7 +132,7 @@ def evaluate_pair(pair: Pair, plan: Plan) -> Evaluation:
     if "old" in outcome and not truth.federated:
         for limit in COCO_RECALLS:  # each with its own limit per image and class
             curves = pair.overall_curves([PerImageClass(limit)], selected)
-            recall = summarize(AR[:1], curves, pair.overall, named)["AR"]
+            recall = summarize(AR[:1], curves, pair.matches, named)["AR"]
             outcome["old"].metrics[f"AR{limit}"] = recall
     return Evaluation(
         protocols=outcome,

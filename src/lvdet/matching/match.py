@@ -13,6 +13,7 @@ from lvdet.matching.match_options import DEFAULT, MatchOptions
 from lvdet.tables.detections import Detections
 from lvdet.tables.ground_truth import GroundTruth, ImageLists
 from lvdet.tables.matches import Matches
+from lvdet.tables.outcomes import Outcomes
 from lvdet.tables.problems import category_rows, image_rows, pair_problems
 from lvdet.tables.values import require
 from lvdet.threads import thread_count
@@ -73,7 +74,8 @@ def match(
         thread_count(),
     )
     require_masks(out.pop("failure"), gt, detections)
-    return Matches(**out, thresholds=levels, areas=tuple(AREAS), iou=iou)
+    outcomes = Outcomes(*out.pop("outcomes"))
+    return Matches(**out, outcomes=outcomes, thresholds=levels, areas=tuple(AREAS), iou=iou)
 
 
 def truth_columns(gt: GroundTruth, *, masks: bool, exact_lvis: bool = False) -> _native.Truth:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from lvdet import _native
 from lvdet.tables.description import counted, describe_line
+from lvdet.tables.outcomes import Outcomes
 from lvdet.threads import thread_count
 
 
@@ -26,9 +27,7 @@ class Matches:
                among equal scores where classes are ranked together
     together:  [K] int32, the rows in one ranking over all classes, by falling score and position
     category_offsets: [C + 1] int64, where each class's rows begin
-    outcomes:  [K, A, 2, B] uint8, bit t % 8 of byte t // 8 for IoU threshold t: first,
-               matched with a ground truth; second, not to be counted. Right is matched and not
-               ignored, wrong is neither.
+    outcomes:  which rows are right and wrong in each of the A area ranges, at T thresholds
     truth:     [C, A] int64, ground truth to be found
     thresholds: [T] float64, IoU thresholds
     areas:     names of the A area ranges
@@ -41,7 +40,7 @@ class Matches:
     position: NDArray[np.int32]
     together: NDArray[np.int32]
     category_offsets: NDArray[np.int64]
-    outcomes: NDArray[np.uint8]
+    outcomes: Outcomes
     truth: NDArray[np.int64]
     thresholds: NDArray[np.float64]
     areas: tuple[str, ...]
@@ -59,15 +58,6 @@ class Matches:
     def __len__(self) -> int:
         return len(self.detection)
 
-    def of_all_areas(self) -> Matches:
-        """The outcomes over all areas alone."""
-        return replace(
-            self,
-            outcomes=np.ascontiguousarray(self.outcomes[:, :1]),
-            truth=np.ascontiguousarray(self.truth[:, :1]),
-            areas=self.areas[:1],
-        )
-
     def where(self, keep: NDArray[np.bool_]) -> Matches:
         """The rows of a mask ([K]); what is to be found stays."""
         there = np.zeros(len(self), dtype=bool)
@@ -81,7 +71,7 @@ class Matches:
             detection=self.detection[keep],
             position=place[self.position[keep]],
             category_offsets=before[self.category_offsets],
-            outcomes=self.outcomes[keep],
+            outcomes=self.outcomes.where(keep),
             partner=None if self.partner is None else self.partner[keep],
         )
 
@@ -104,7 +94,7 @@ class Matches:
             detection=self.detection[order],
             position=position,
             together=together,
-            outcomes=self.outcomes[order],
+            outcomes=self.outcomes.ordered(order),
             partner=None if self.partner is None else self.partner[order],
         )
 
@@ -114,8 +104,7 @@ class Matches:
 
     def flags(self, threshold: int, area: int = 0) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """[K] whether each row is matched, and ignored, at a threshold and area by index."""
-        byte, bit = self.outcomes[:, area, :, threshold // 8], np.uint8(1 << threshold % 8)
-        return (byte[:, 0] & bit).astype(bool), (byte[:, 1] & bit).astype(bool)
+        return self.outcomes.flags(threshold, area)
 
     @cached_property
     def category(self) -> NDArray[np.int32]:
