@@ -66,14 +66,14 @@ inline Out<std::uint8_t> take(Bytes& bytes) {
     const std::size_t size = kept->size();
     return Out<std::uint8_t>(data, {size}, owner_of(std::move(kept)));
 }
-template <class T>
-Out<T> take(std::vector<T>&& values, std::initializer_list<std::size_t> shape) {
-    auto kept = std::make_unique<std::vector<T>>(std::move(values));
+template <class T, class Allocator>
+Out<T> take(std::vector<T, Allocator>&& values, std::initializer_list<std::size_t> shape) {
+    auto kept = std::make_unique<std::vector<T, Allocator>>(std::move(values));
     T* const data = kept->data();
     return Out<T>(data, shape, owner_of(std::move(kept)));
 }
-template <class T>
-Out<T> take(std::vector<T>&& values) {
+template <class T, class Allocator>
+Out<T> take(std::vector<T, Allocator>&& values) {
     const std::size_t size = values.size();
     return take(std::move(values), {size});
 }

@@ -86,16 +86,19 @@ Out<std::uint8_t> keep_first_rows(const ListTuple& ordering, std::optional<In<st
     return out;
 }
 
-// flags[group] of every row.
-Out<std::uint8_t> take_flags(In<std::uint8_t> flags, In<std::int32_t> group, int threads) {
-    auto out = zeros<std::uint8_t>({group.size()});
-    nb::gil_scoped_release release;
-    in_blocks(group.size(), threads,
-              [to = out.data(), from = flags.data(), at = group.data()](std::size_t begin,
-                                                                        std::size_t end) {
-                  for (std::size_t i = begin; i < end; ++i) to[i] = from[at[i]];
-              });
-    return out;
+// values[at] of every place.
+template <class T>
+Out<T> take_values(In<T> values, In<std::int32_t> at, int threads) {
+    Buffer<T> out(at.size());
+    {
+        nb::gil_scoped_release release;
+        in_blocks(at.size(), threads,
+                  [to = out.data(), from = values.data(), place = at.data()](std::size_t begin,
+                                                                             std::size_t end) {
+                      for (std::size_t i = begin; i < end; ++i) to[i] = from[place[i]];
+                  });
+    }
+    return take(std::move(out));
 }
 
 }  // namespace
@@ -114,7 +117,10 @@ void bind_ranks(nb::module_& m) {
     m.def("count_before", &count_rows_before, "ordering"_a, "keep"_a.none(), "place"_a.noconvert(),
           "group"_a.noconvert(), "threads"_a);
     m.def("keep_first", &keep_first_rows, "ordering"_a, "keep"_a.none(), "limit"_a, "threads"_a);
-    m.def("take_flags", &take_flags, "flags"_a.noconvert(), "group"_a.noconvert(), "threads"_a);
+    m.def("take_flags", &take_values<std::uint8_t>, "flags"_a.noconvert(), "at"_a.noconvert(),
+          "threads"_a);
+    m.def("take_rows", &take_values<std::int32_t>, "rows"_a.noconvert(), "at"_a.noconvert(),
+          "threads"_a);
 }
 
 }  // namespace lvdet

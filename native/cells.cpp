@@ -53,7 +53,7 @@ Cells make_cells(const Truth& truth, const Found& found) {
 }
 
 Grouping rank_in_cells(const Cells& cells, const Found& found, int threads) {
-    std::vector<std::int32_t> cell(found.rows);
+    Buffer<std::int32_t> cell(found.rows);
     in_blocks(found.rows, threads, [&](std::size_t begin, std::size_t end) {
         // The cells of one image by class, filled anew when the image changes: in most files a
         // few hundred rows in a row are of the same image.
@@ -90,11 +90,11 @@ Grouping rank_in_cells(const Cells& cells, const Found& found, int threads) {
     return ranked;
 }
 
-std::vector<std::int32_t> order_by_class(const Cells& cells, const Grouping& ranked,
-                                         const Found& found, int threads, Matched& out) {
+Buffer<std::int32_t> order_by_class(const Cells& cells, const Grouping& ranked, const Found& found,
+                                    int threads, Matched& out) {
     const std::size_t rows = ranked.rows.size();
-    std::vector<double> score(rows);
-    std::vector<std::int32_t> category(rows);
+    Buffer<double> score(rows);
+    Buffer<std::int32_t> category(rows);
     in_blocks<1024>(cells.size(), threads, [&](std::size_t begin, std::size_t end) {
         for (std::size_t cell = begin; cell < end; ++cell)
             for (auto p = ranked.offsets[cell]; p < ranked.offsets[cell + 1]; ++p) {
@@ -108,7 +108,7 @@ std::vector<std::int32_t> order_by_class(const Cells& cells, const Grouping& ran
     out.category_offsets = std::move(ranking.by_class.offsets);
     out.together = std::move(ranking.together);
     out.detection.resize(rows);
-    std::vector<std::int32_t> place = std::move(category);
+    Buffer<std::int32_t> place = std::move(category);
     in_blocks(rows, threads, [&](std::size_t begin, std::size_t end) {
         for (std::size_t i = begin; i < end; ++i) {
             const std::size_t position = index(out.position[i]);

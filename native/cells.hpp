@@ -43,7 +43,7 @@ Grouping rank_in_cells(const Cells& cells, const Found& found, int threads);
 // Orders the ranked detections by class and falling score: fills `detection`, `position`,
 // `category_offsets` and `together` of the outcome, and returns where each one (in cell order)
 // went.
-std::vector<std::int32_t> order_by_class(const Cells& cells, const Grouping& ranked,
-                                         const Found& found, int threads, Matched& out);
+Buffer<std::int32_t> order_by_class(const Cells& cells, const Grouping& ranked, const Found& found,
+                                    int threads, Matched& out);
 
 }  // namespace lvdet

@@ -269,12 +269,12 @@ Matched match(const Truth& truth, const Found& found, const Settings& settings, 
     const Cells cells = make_cells(truth, found);
     const Grouping ranked = rank_in_cells(cells, found, threads);
     Matched out;
-    const std::vector<std::int32_t> place = order_by_class(cells, ranked, found, threads, out);
+    const Buffer<std::int32_t> place = order_by_class(cells, ranked, found, threads, out);
     out.outcomes.wrong.resize(ranked.rows.size());
     out.truth = count_truth(truth, settings);
     if (settings.partners_at >= 0) out.partner.assign(ranked.rows.size(), -1);
 
-    std::vector<std::int32_t> truth_cell(truth.rows);
+    Buffer<std::int32_t> truth_cell(truth.rows);
     in_blocks(truth.rows, threads, [&](std::size_t begin, std::size_t end) {
         for (std::size_t g = begin; g < end; ++g)
             truth_cell[g] = cells.find(truth.image[g], truth.category[g]);

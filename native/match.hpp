@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "buffer.hpp"
 #include "outcomes.hpp"
 #include "rle.hpp"
 
@@ -51,10 +52,10 @@ struct Settings {
 // The detections that count, by class, in a class by falling score; equal scores by image, then
 // by their order in the image. K rows.
 struct Matched {
-    std::vector<std::int32_t> detection;         // [K] row of the detection
-    std::vector<std::int32_t> position;          // [K] place when ordered by image, class, rank
+    Buffer<std::int32_t> detection;              // [K] row of the detection
+    Buffer<std::int32_t> position;               // [K] place when ordered by image, class, rank
     std::vector<std::int64_t> category_offsets;  // [C + 1] rows of each class
-    std::vector<std::int32_t> together;          // [K] rows in one ranking over all classes
+    Buffer<std::int32_t> together;               // [K] rows in one ranking over all classes
     OutcomeColumns outcomes;                     // of K rows; scopes are the ranges of area
     std::vector<std::int64_t> truth;             // [C, A] objects to find
     std::vector<std::int32_t> partner;  // [K] row of the ground truth matched in the first range of

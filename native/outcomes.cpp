@@ -15,7 +15,7 @@ OutcomeColumns pool(const Outcomes& outcomes, const std::int32_t* order,
         for (std::size_t c = 0; c < classes; ++c)
             scopes[c] |= static_cast<std::uint8_t>((member[p * classes + c] != 0) << p);
 
-    std::vector<std::uint8_t> flags(outcomes.rows);
+    Buffer<std::uint8_t> flags(outcomes.rows);
     parallel_for(classes, threads, [&](std::size_t c) {
         for (std::int64_t row = offsets[c]; row < offsets[c + 1]; ++row)
             flags[static_cast<std::size_t>(row)] = outcomes.wrong[row] & 1 ? scopes[c] : 0;

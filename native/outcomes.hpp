@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "bits.hpp"
+#include "buffer.hpp"
 
 namespace lvdet {
 
@@ -26,7 +27,7 @@ struct Outcomes {
 
 // The outcomes themselves, as matching makes them.
 struct OutcomeColumns {
-    std::vector<std::uint8_t> wrong;
+    Buffer<std::uint8_t> wrong;
     std::vector<std::int32_t> hits;
     std::vector<std::uint8_t> bits;
 };
@@ -81,7 +82,10 @@ class WrongBefore {
     std::uint64_t load(const std::uint8_t* column, std::size_t word) const {
         std::uint64_t bytes = 0;
         const std::size_t from = word * kRows, left = outcomes_.rows - from;
-        std::memcpy(&bytes, column + from, left < kRows ? left : kRows);
+        if (left >= kRows)
+            std::memcpy(&bytes, column + from, kRows);
+        else
+            std::memcpy(&bytes, column + from, left);
         return bytes;
     }
 

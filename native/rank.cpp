@@ -90,6 +90,19 @@ std::size_t parts_of(std::size_t rows, std::size_t groups, int threads) {
                                    static_cast<std::size_t>(std::max(threads, 1)));
 }
 
+// Where each group begins, from how many rows of it each part has, [parts][groups]; which are
+// replaced by where the part puts its first.
+std::vector<std::int64_t> starts_of(std::vector<std::vector<std::int64_t>>& counts,
+                                    std::size_t groups) {
+    std::vector<std::int64_t> starts(groups + 1, 0);
+    for (std::size_t g = 0; g < groups; ++g) {
+        std::int64_t next = starts[g];
+        for (auto& part : counts) next += std::exchange(part[g], next);
+        starts[g + 1] = next;
+    }
+    return starts;
+}
+
 // The row numbers 0 .. rows-1 by falling score; equal scores stay in order.
 void order_by_score(const double* score, std::size_t rows, std::int32_t* order, int threads) {
     const std::size_t parts = std::clamp<std::size_t>(
@@ -99,10 +112,14 @@ void order_by_score(const double* score, std::size_t rows, std::int32_t* order, 
     };
     std::vector<std::uint64_t> lows(parts, ~std::uint64_t{0}), highs(parts, 0);
     parallel_for(parts, threads, [&](std::size_t part) {
+        std::uint64_t least = ~std::uint64_t{0}, most = 0;  // no thread writes near another's
         each(part, [&](std::size_t i) {
-            lows[part] = std::min(lows[part], falling_key(score[i]));
-            highs[part] = std::max(highs[part], falling_key(score[i]));
+            const std::uint64_t key = falling_key(score[i]);
+            least = std::min(least, key);
+            most = std::max(most, key);
         });
+        lows[part] = least;
+        highs[part] = most;
     });
     const std::uint64_t low = *std::min_element(lows.begin(), lows.end());
     const std::uint64_t high = std::max(low, *std::max_element(highs.begin(), highs.end()));
@@ -115,7 +132,7 @@ void order_by_score(const double* score, std::size_t rows, std::int32_t* order, 
         std::uint32_t key;
         std::int32_t row;
     };
-    std::vector<Entry> from(rows), to(rows);
+    Buffer<Entry> from(rows), to(rows);
     parallel_for(parts, threads, [&](std::size_t part) {
         each(part, [&](std::size_t i) {
             from[i] = {static_cast<std::uint32_t>((falling_key(score[i]) - low) >> shift),
@@ -278,12 +295,7 @@ Grouping group_rows(const std::int32_t* group, std::size_t groups, std::size_t r
         each(part, [&](std::size_t, std::size_t g) { ++fill[part][g]; });
     });
     Grouping out;
-    out.offsets.assign(groups + 1, 0);
-    for (std::size_t g = 0; g < groups; ++g) {
-        std::int64_t next = out.offsets[g];
-        for (auto& part : fill) next += std::exchange(part[g], next);
-        out.offsets[g + 1] = next;
-    }
+    out.offsets = starts_of(fill, groups);
     out.rows.resize(static_cast<std::size_t>(out.offsets[groups]));
     parallel_for(parts, threads, [&](std::size_t part) {
         each(part, [&](std::size_t i, std::size_t g) {
@@ -306,19 +318,27 @@ Grouping rank_groups(const std::int32_t* group, std::size_t groups, const double
 
 ClassRanking rank_classes(const double* score, const std::int32_t* category, std::size_t rows,
                           std::size_t categories, int threads) {
-    std::vector<std::int32_t> order(rows), ranked(rows);
+    Buffer<std::int32_t> order(rows), ranked(rows);
     order_by_score(score, rows, order.data(), threads);
-    in_blocks(rows, threads, [&](std::size_t begin, std::size_t end) {
-        for (std::size_t i = begin; i < end; ++i)
+    const std::size_t parts = parts_of(rows, categories, threads);
+    // How many rows of each class a part of the ranking has, then where it puts the first of them.
+    std::vector<std::vector<std::int64_t>> next(parts);
+    parallel_for(parts, threads, [&](std::size_t part) {
+        next[part].assign(categories, 0);
+        for (std::size_t i = rows * part / parts; i < rows * (part + 1) / parts; ++i) {
             ranked[i] = category[static_cast<std::size_t>(order[i])];
+            ++next[part][static_cast<std::size_t>(ranked[i])];
+        }
     });
-    ClassRanking out{.by_class = group_rows(ranked.data(), categories, rows, threads),
-                     .together = std::move(ranked)};
-    in_blocks(rows, threads, [&](std::size_t begin, std::size_t end) {
-        for (std::size_t i = begin; i < end; ++i) {
-            std::int32_t& row = out.by_class.rows[i];
-            out.together[static_cast<std::size_t>(row)] = static_cast<std::int32_t>(i);
-            row = order[static_cast<std::size_t>(row)];
+    ClassRanking out;
+    out.by_class.offsets = starts_of(next, categories);
+    out.by_class.rows.resize(rows);
+    out.together.resize(rows);
+    parallel_for(parts, threads, [&](std::size_t part) {
+        for (std::size_t i = rows * part / parts; i < rows * (part + 1) / parts; ++i) {
+            const std::int64_t place = next[part][static_cast<std::size_t>(ranked[i])]++;
+            out.by_class.rows[static_cast<std::size_t>(place)] = order[i];
+            out.together[i] = static_cast<std::int32_t>(place);
         }
     });
     return out;

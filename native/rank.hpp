@@ -5,6 +5,8 @@
 #include <limits>
 #include <vector>
 
+#include "buffer.hpp"
+
 namespace lvdet {
 
 struct Scored {
@@ -32,7 +34,7 @@ std::int64_t number_pairs(const std::int32_t* a, std::size_t a_count, const std:
 // The row numbers grouped by `group` (counting sort, stable), and where each group begins.
 // Rows of a negative group are left out.
 struct Grouping {
-    std::vector<std::int32_t> rows;
+    Buffer<std::int32_t> rows;
     std::vector<std::int64_t> offsets;
 };
 Grouping group_rows(const std::int32_t* group, std::size_t groups, std::size_t rows,
@@ -46,7 +48,7 @@ Grouping rank_groups(const std::int32_t* group, std::size_t groups, const double
 // over all classes: by falling score, equal scores by row again. Every row has a class.
 struct ClassRanking {
     Grouping by_class;
-    std::vector<std::int32_t> together;
+    Buffer<std::int32_t> together;
 };
 ClassRanking rank_classes(const double* score, const std::int32_t* category, std::size_t rows,
                           std::size_t categories, int threads);

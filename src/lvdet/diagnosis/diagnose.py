@@ -12,7 +12,7 @@ from lvdet.diagnosis.costs import TOTALS, Costs, work_out
 from lvdet.diagnosis.diagnosis_result import ALL, Diagnosis
 from lvdet.diagnosis.kinds import CLASSIFICATION, KINDS, MISSED, Rows, explain
 from lvdet.errors import InputError
-from lvdet.evaluation.class_subsets import select
+from lvdet.evaluation.class_subsets import restricted, select
 from lvdet.evaluation.evaluation_result import Evaluation
 from lvdet.evaluation.input_warnings import named_cut_warnings, reading_warnings
 from lvdet.evaluation.load_pair import Annotations, ResultSource, load_pair
@@ -125,9 +125,7 @@ def diagnose_pair(
         background=background,
     )
     costs = work_out(pair, matches, rows, objects, selected)
-    members = {ALL: selected} | {
-        name: np.intersect1d(group, selected) for name, group in named.items()
-    }
+    members = {ALL: selected} | restricted(named, selected)
     kinds = (*KINDS, *TOTALS)
     ap = {name: _mean(costs.before[group]) for name, group in members.items()}
     counts = _counts(gt, rows, costs)

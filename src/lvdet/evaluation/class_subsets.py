@@ -28,6 +28,13 @@ def select(
     return gt.categories.select(classes)
 
 
+def restricted(
+    groups: Mapping[str, NDArray[np.int64]], selected: NDArray[np.int64]
+) -> dict[str, NDArray[np.int64]]:
+    """What the groups have of some classes."""
+    return {name: rows[np.isin(rows, selected)] for name, rows in groups.items()}
+
+
 def counted_classes(
     gt: GroundTruth, ranking: Ranking, selected: NDArray[np.int64], exact_lvis: bool
 ) -> NDArray[np.bool_] | None:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lvdet.evaluation.average_precision import Curves, class_curves
-from lvdet.evaluation.class_subsets import counted_classes
+from lvdet.evaluation.class_subsets import counted_classes, restricted
 from lvdet.evaluation.pooled import Pools
 from lvdet.evaluation.summary import SHORT, Groups, Metric, summarize
 from lvdet.limits.budgets import Budget, apply
@@ -52,6 +52,7 @@ class Pair:
         self._matches = matches
         self._groups = gt.categories.groups()
         self._answers: dict[tuple[object, ...], Any] = {}
+        self._pools: dict[tuple[bytes, ...], Pools] = {}
         self._last: tuple[object, _Mask | None] | None = None
 
     @property
@@ -102,10 +103,11 @@ class Pair:
         ranking = self.results.ranking
         members = self.counted_classes(self.every_class if classes is None else classes)
         among = None if members is None else members[ranking.category]
-        return apply(budgets, ranking, among=among)
+        return apply(self._cutting(budgets), ranking, among=among)
 
     def kept_rows(self, budgets: Sequence[Budget], classes: _Rows) -> _Mask | None:
         """[K] the same over the rows of the match."""
+        budgets = self._cutting(budgets)
         question = (tuple(budgets), classes.tobytes())
         if self._last is None or self._last[0] != question:
             # The same is asked for twice in a row, for AP and AP-Pool, and seldom later.
@@ -168,8 +170,11 @@ class Pair:
 
     def pools(self, classes: _Rows, groups: Groups) -> Pools:
         """Classes (rows) in one ranking, and then each group of them."""
-        members = [classes, *(np.intersect1d(rows, classes) for rows in groups.values())]
-        return Pools(self.matches, members)
+        members = [classes, *restricted(groups, classes).values()]
+        key = tuple(rows.tobytes() for rows in members)
+        if key not in self._pools:
+            self._pools[key] = Pools(self.matches, members)
+        return self._pools[key]
 
     def instances(self, classes: _Rows) -> int:
         """How many objects of the classes there are to be found."""
@@ -179,6 +184,7 @@ class Pair:
         """Frees what was worked out on top of the match; it is made again where it is asked for."""
         self.__dict__.pop("_ranks", None)
         self._answers.clear()
+        self._pools.clear()
 
     def facts(self, classes: int | None = None) -> dict[str, Any]:
         """What was evaluated, for the output; `classes` is how many, where not all of them."""
@@ -193,6 +199,10 @@ class Pair:
             "detection_count": self.results.total,
             "exact_lvis": self.options.exact_lvis,
         }
+
+    def _cutting(self, budgets: Sequence[Budget]) -> list[Budget]:
+        """Those of the budgets that take something away."""
+        return [budget for budget in budgets if budget.limit < budget.most(self.results)]
 
     @cached_property
     def _ranks(self) -> Ranks:

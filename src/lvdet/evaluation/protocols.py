@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lvdet.errors import InputError
-from lvdet.evaluation.class_subsets import select
+from lvdet.evaluation.class_subsets import restricted, select
 from lvdet.evaluation.evaluation_result import Evaluation, ProtocolResult
 from lvdet.evaluation.input_warnings import input_warnings
 from lvdet.evaluation.load_pair import Annotations, ResultSource, load_pair
@@ -126,7 +126,7 @@ def evaluate_pair(pair: Pair, plan: Plan) -> Evaluation:
     chosen = plan.chosen(truth)
     every_group = resolve_groups(truth.categories, plan.groups)
     selected = plan.selected(truth)
-    named = {name: np.intersect1d(rows, selected) for name, rows in every_group.items()}
+    named = restricted(every_group, selected)
     warnings = input_warnings(pair, {p.name: p.budgets for p in chosen}, selected)
     outcome = {item.name: _run(item, pair, selected, named) for item in chosen}
     if "old" in outcome and not truth.federated:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from lvdet import _native
 from lvdet.tables.detections import Detections
-from lvdet.tables.results import Ranking
+from lvdet.tables.results import Ranking, Results
 from lvdet.tables.values import require_limit
 from lvdet.threads import thread_count
 
@@ -40,6 +40,10 @@ class Budget(ABC):
     def groups(self, detections: Ranking | Detections) -> tuple[NDArray[np.int32], int]:
         """The group of each detection, and the number of groups."""
 
+    @abstractmethod
+    def most(self, results: Results) -> int:
+        """No less than the detections of the largest group."""
+
 
 class PerImage(Budget):
     """The best `limit` of an image over all classes, as lvis counts (300)."""
@@ -49,6 +53,9 @@ class PerImage(Budget):
     def groups(self, detections: Ranking | Detections) -> tuple[NDArray[np.int32], int]:
         return detections.image, len(detections.image_ids)
 
+    def most(self, results: Results) -> int:
+        return int(results.per_image.max(initial=0))
+
 
 class PerClass(Budget):
     """The best `limit` of a class over all images, as AP-Fixed counts (10,000)."""
@@ -57,6 +64,9 @@ class PerClass(Budget):
 
     def groups(self, detections: Ranking | Detections) -> tuple[NDArray[np.int32], int]:
         return detections.category, len(detections.category_ids)
+
+    def most(self, results: Results) -> int:
+        return int(results.per_class.max(initial=0))
 
 
 class PerImageClass(Budget):
@@ -72,6 +82,9 @@ class PerImageClass(Budget):
             len(detections.category_ids),
         )
         return number, count
+
+    def most(self, results: Results) -> int:
+        return int(min(results.per_image.max(initial=0), results.per_class.max(initial=0)))
 
 
 def describe(budgets: Sequence[Budget]) -> str:

@@ -68,7 +68,7 @@ def _parts(needs: Sequence[Need], classes: int) -> tuple[NDArray[np.int32], int]
     for column, need in enumerate(needs):
         member[need.classes, column] = True
     needed = member.any(axis=1)
-    distinct, number = np.unique(member[needed], axis=0, return_inverse=True)
+    numbers: dict[bytes, int] = {}
     part = np.full(classes, -1, dtype=np.int32)
-    part[needed] = number.reshape(-1)
-    return part, len(distinct)
+    part[needed] = [numbers.setdefault(row.tobytes(), len(numbers)) for row in member[needed]]
+    return part, len(numbers)

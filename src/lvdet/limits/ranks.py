@@ -58,8 +58,12 @@ class Ranks:
             category = self._ranking.category
             among = None if classes is None else classes[category]
             keep = apply(budgets, self._ranking, among=among)
-            kept = None if keep is None else keep[self._rows]
-            return None if kept is None or kept.all() else kept
+            if keep is None:
+                return None
+            kept = _native.take_flags(keep.view(np.uint8), self._rows, thread_count()).view(
+                np.bool_
+            )
+            return None if kept.all() else kept
         if budgets:
             *before, last = budgets
             kept = self._before(tuple(before), classes, last) < min(last.limit, NOT_KEPT)

@@ -11,6 +11,7 @@ from lvdet import _native
 from lvdet.tables.description import counted, describe_line
 from lvdet.tables.detections import Detections
 from lvdet.tables.matches import Matches
+from lvdet.threads import thread_count
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -120,4 +121,5 @@ class Results:
         """Matches of `detections` that point at rows of `ranking`."""
         if self.rows is None:
             return matches
-        return replace(matches, detection=self.rows[matches.detection])
+        rows = _native.take_rows(self.rows, matches.detection, thread_count())
+        return replace(matches, detection=rows)
