@@ -1,6 +1,7 @@
 #include "accumulate.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 #include <vector>
 
@@ -90,8 +91,8 @@ class Walk {
 }  // namespace
 
 void accumulate(const Outcomes& outcomes, const Rankings& rankings, std::size_t scopes,
-                const std::int64_t* truth, const double* recalls, double* precision, double* recall,
-                double* points, int threads) {
+                const std::int64_t* truth, const double* recalls, const Whole& whole,
+                double* precision, double* recall, double* points, int threads) {
     const std::size_t thresholds = outcomes.thresholds, curves = rankings.count * scopes;
     constexpr double nan = std::numeric_limits<double>::quiet_NaN();
     std::vector<Walk> walks(workers_for(curves, threads));
@@ -106,6 +107,12 @@ void accumulate(const Outcomes& outcomes, const Rankings& rankings, std::size_t 
             return;
         }
         const std::int64_t* const rows = rankings.offsets + curve / scopes;
+        if (whole.precision && !points && rankings.keep &&
+            !std::memchr(rankings.keep + rows[0], 0, static_cast<std::size_t>(rows[1] - rows[0]))) {
+            std::copy_n(whole.precision + at, thresholds, precision + at);
+            std::copy_n(whole.recall + at, thresholds, recall + at);
+            return;
+        }
         const std::int32_t* const hits_end = outcomes.hits + outcomes.hit_count;
         const std::int32_t* const first = std::lower_bound(outcomes.hits, hits_end, rows[0]);
         const std::int32_t* const last = std::lower_bound(first, hits_end, rows[1]);

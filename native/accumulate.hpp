@@ -20,13 +20,19 @@ struct Rankings {
     const std::uint8_t* keep;
 };
 
+// What accumulate() found where every row is kept, for the same truth: the curves of rankings of
+// which no row is passed over. Null where it is not known.
+struct Whole {
+    const double *precision = nullptr, *recall = nullptr;
+};
+
 // For each ranking, scope and threshold, with truth[ranking, scope] objects to find:
 //   precision  [rankings, scopes, thresholds]  mean of the 101 precisions
 //   recall     [rankings, scopes, thresholds]  highest recall reached
 //   points     [rankings, scopes, thresholds, 101], or null
 // All are NaN where there is nothing to find. Scopes are the first `scopes` of the outcomes'.
 void accumulate(const Outcomes& outcomes, const Rankings& rankings, std::size_t scopes,
-                const std::int64_t* truth, const double* recalls, double* precision, double* recall,
-                double* points, int threads);
+                const std::int64_t* truth, const double* recalls, const Whole& whole,
+                double* precision, double* recall, double* points, int threads);
 
 }  // namespace lvdet

@@ -122,19 +122,22 @@ nb::dict nearest_objects(const TruthColumns& truth, const FoundColumns& found,
 
 nb::tuple accumulate_rankings(const OutcomeTuple& outcome_columns, std::size_t thresholds,
                               In<std::int64_t> offsets, std::optional<In<std::uint8_t>> keep,
-                              In<std::int64_t> truth, In<double> recalls, bool points,
-                              int threads) {
+                              In<std::int64_t> truth, In<double> recalls,
+                              const std::optional<std::tuple<In<double>, In<double>>>& whole,
+                              bool points, int threads) {
     const std::size_t count = truth.shape(0), scopes = truth.shape(1);
     const Outcomes outcomes = outcomes_of(outcome_columns, thresholds);
     const Rankings rankings{
         .offsets = offsets.data(), .count = count, .keep = keep ? keep->data() : nullptr};
+    const Whole known =
+        whole ? Whole{std::get<0>(*whole).data(), std::get<1>(*whole).data()} : Whole{};
     auto precision = zeros<double>({count, scopes, thresholds});
     auto recall = zeros<double>({count, scopes, thresholds});
     auto at_recall = zeros<double>({points ? count : 0, scopes, thresholds, kRecalls});
     {
         nb::gil_scoped_release release;
-        accumulate(outcomes, rankings, scopes, truth.data(), recalls.data(), precision.data(),
-                   recall.data(), points ? at_recall.data() : nullptr, threads);
+        accumulate(outcomes, rankings, scopes, truth.data(), recalls.data(), known,
+                   precision.data(), recall.data(), points ? at_recall.data() : nullptr, threads);
     }
     return nb::make_tuple(precision, recall, at_recall);
 }
@@ -190,7 +193,8 @@ void bind_match(nb::module_& m) {
     m.def("nearest_objects", &nearest_objects, "truth"_a, "found"_a, "target"_a.noconvert(),
           "rows"_a.noconvert(), "overlap"_a, "threads"_a);
     m.def("accumulate", &accumulate_rankings, "outcomes"_a, "thresholds"_a, "offsets"_a.noconvert(),
-          "keep"_a.none(), "truth"_a.noconvert(), "recalls"_a.noconvert(), "points"_a, "threads"_a);
+          "keep"_a.none(), "truth"_a.noconvert(), "recalls"_a.noconvert(), "whole"_a.none(),
+          "points"_a, "threads"_a);
     m.def("pool_outcomes", &pool_outcomes, "outcomes"_a, "order"_a.noconvert(),
           "offsets"_a.noconvert(), "member"_a.noconvert(), "threads"_a);
     m.attr("MOST_POOLS") = kMostPools;

@@ -32,10 +32,13 @@ def class_curves(
     matches: Matches,
     keep: NDArray[np.bool_] | None = None,
     truth: NDArray[np.int64] | None = None,
+    whole: Curves | None = None,
 ) -> Curves:
     """The curves of each class over the rows that `keep` ([K], None for all) leaves. `truth`
-    ([C, A]) are the objects to be found, where not all in every range of area."""
-    return _of_classes(matches, matches.truth if truth is None else truth, keep)[0]
+    ([C, A]) are the objects to be found, where not all in every range of area. `whole` are the
+    curves of the same truth where all rows are kept: most budgets cut few of the classes."""
+    truth = matches.truth if truth is None else truth
+    return _of_classes(matches, truth, keep, whole=whole)[0]
 
 
 def class_precision(matches: Matches, keep: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
@@ -52,12 +55,14 @@ def accumulate(
     offsets: NDArray[np.int64],
     *,
     keep: NDArray[np.bool_] | None = None,
+    whole: Curves | None = None,
     points: bool = False,
 ) -> tuple[Curves, NDArray[np.float64]]:
     """Curves of any rankings: rows offsets[r] to offsets[r + 1] of the outcomes, by falling score.
 
     truth: [R, S] objects to find, in the first S scopes; offsets: [R + 1]; keep: [K] over the
-    rows. Also the precision at each recall, [R, S, T, 101], empty unless `points`.
+    rows; whole: the same curves where all rows are kept, if known. Also the precision at each
+    recall, [R, S, T, 101], empty unless `points`.
     """
     precision, recall, at_recall = _native.accumulate(
         outcomes.columns,
@@ -66,6 +71,7 @@ def accumulate(
         None if keep is None else keep.view(np.uint8),
         truth,
         RECALLS,
+        None if whole is None else (whole.precision, whole.recall),
         points,
         thread_count(),
     )
@@ -77,7 +83,15 @@ def _of_classes(
     truth: NDArray[np.int64],
     keep: NDArray[np.bool_] | None,
     *,
+    whole: Curves | None = None,
     points: bool = False,
 ) -> tuple[Curves, NDArray[np.float64]]:
-    thresholds, offsets = len(matches.thresholds), matches.category_offsets
-    return accumulate(matches.outcomes, thresholds, truth, offsets, keep=keep, points=points)
+    return accumulate(
+        matches.outcomes,
+        len(matches.thresholds),
+        truth,
+        matches.category_offsets,
+        keep=keep,
+        whole=whole,
+        points=points,
+    )

@@ -53,6 +53,7 @@ class Pair:
         self._groups = gt.categories.groups()
         self._answers: dict[tuple[object, ...], Any] = {}
         self._pools: dict[tuple[bytes, ...], Pools] = {}
+        self._digested: tuple[_Mask, bytes] | None = None
         self._last: tuple[object, _Mask | None] | None = None
 
     @property
@@ -122,12 +123,7 @@ class Pair:
 
     def curves(self, budgets: Sequence[Budget], classes: _Rows) -> Curves:
         """[C, A, T] the curves of classes (rows) in every range of area; NaN for the others."""
-        keep = self.kept_rows(budgets, classes)
-
-        def curves() -> Curves:
-            return self._curves(self.matches.truth, keep, classes)
-
-        return self._answer(curves, "curves", keep, classes)
+        return self._curves(self.matches.truth, self.kept_rows(budgets, classes), classes)
 
     def overall_curves(self, budgets: Sequence[Budget], classes: _Rows) -> Curves:
         """[C, 1, T] the same over all areas alone."""
@@ -142,7 +138,7 @@ class Pair:
         keep, truth = self._part(self.kept_rows(budgets, classes), images)
 
         def values() -> dict[str, float]:
-            curves = self._curves(truth, keep, classes)
+            curves = self._curves(truth, keep, classes, own=images is None)
             return summarize(SHORT, curves, self.matches, self._groups)
 
         return dict(self._answer(values, "average", keep, classes, truth))
@@ -227,10 +223,19 @@ class Pair:
         """[C, 1] the objects to be found, without ranges of area."""
         return np.ascontiguousarray(self.matches.truth[:, :1])
 
-    def _curves(self, truth: NDArray[np.int64], keep: _Mask | None, classes: _Rows) -> Curves:
+    def _curves(
+        self, truth: NDArray[np.int64], keep: _Mask | None, classes: _Rows, *, own: bool = True
+    ) -> Curves:
+        """The curves of classes; of what was asked before where the truth is the pair's `own`."""
         wanted = np.zeros_like(truth)
         wanted[classes] = truth[classes]  # others have nothing to find: undefined
-        return class_curves(self.matches, keep, wanted)
+
+        if not own:
+            return class_curves(self.matches, keep, wanted)
+        whole = self._answer(
+            lambda: class_curves(self.matches, None, wanted), "whole", None, wanted
+        )
+        return whole if keep is None else class_curves(self.matches, keep, wanted, whole)
 
     def _answer(
         self,
@@ -240,12 +245,19 @@ class Pair:
         *arrays: NDArray[np.int64],
     ) -> _Answer:
         """What was worked out before for equal rows, whatever the budgets: many keep all."""
-        rows = b"" if keep is None else blake2b(np.packbits(keep).tobytes()).digest()
-        key = (kind, rows, *(array.tobytes() for array in arrays))
+        key = (kind, self._digest(keep), *(array.tobytes() for array in arrays))
         if key not in self._answers:
             self._answers[key] = make()
         answer: _Answer = self._answers[key]
         return answer
+
+    def _digest(self, keep: _Mask | None) -> bytes:
+        """The same for equal rows."""
+        if keep is None:
+            return b""
+        if self._digested is None or self._digested[0] is not keep:
+            self._digested = keep, blake2b(np.packbits(keep).tobytes()).digest()
+        return self._digested[1]
 
 
 def headline(facts: Mapping[str, Any]) -> str:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from lvdet import _native
 from lvdet.evaluation.average_precision import Curves, accumulate
+from lvdet.tables.columns import take
 from lvdet.tables.matches import Matches
 from lvdet.tables.outcomes import Outcomes
 from lvdet.threads import thread_count
@@ -52,8 +53,7 @@ class Pools:
         of_class = (matches.truth if truth is None else truth)[:, 0]
         objects = [of_class[pool].sum() for pool in self._pools]
         if keep is not None:
-            flags = _native.take_flags(keep.view(np.uint8), matches.together, thread_count())
-            keep = flags.view(np.bool_)
+            keep = take(keep, matches.together)
         found, offsets = [], np.array([0, len(matches)])
         for outcomes in self._outcomes:
             scopes = outcomes.bits.shape[1]

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from lvdet import _native
 from lvdet.limits.budgets import Budget, apply
+from lvdet.tables.columns import take
 from lvdet.tables.results import Ranking
 from lvdet.threads import thread_count
 
@@ -55,23 +56,21 @@ class Ranks:
         """
         if len(budgets) == 1 and type(budgets[0]) not in self._asked:
             self._asked.add(type(budgets[0]))
-            category = self._ranking.category
-            among = None if classes is None else classes[category]
-            keep = apply(budgets, self._ranking, among=among)
-            if keep is None:
-                return None
-            kept = _native.take_flags(keep.view(np.uint8), self._rows, thread_count()).view(
-                np.bool_
-            )
-            return None if kept.all() else kept
+            keep = apply(budgets, self._ranking, among=self._of(classes))
+            flags = None if keep is None else take(keep, self._rows)
+            return None if flags is None or flags.all() else flags
         if budgets:
             *before, last = budgets
             kept = self._before(tuple(before), classes, last) < min(last.limit, NOT_KEPT)
         elif classes is None:
             return None
         else:
-            kept = classes[self._ranking.category[self._rows]]
+            kept = take(classes, take(self._ranking.category, self._rows))
         return None if kept.all() else kept
+
+    def _of(self, classes: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
+        """[N] the rows of classes; None for all."""
+        return None if classes is None else take(classes, self._ranking.category)
 
     def _before(
         self, budgets: tuple[Budget, ...], classes: NDArray[np.bool_] | None, last: Budget
@@ -97,11 +96,8 @@ class Ranks:
         self, budgets: tuple[Budget, ...], classes: NDArray[np.bool_] | None
     ) -> NDArray[np.uint8] | None:
         """[N] what the budgets leave of the classes; None for everything."""
-        keep = None
-        if classes is not None:
-            keep = _native.take_flags(
-                classes.view(np.uint8), self._ranking.category, thread_count()
-            )
+        rows = self._of(classes)
+        keep = None if rows is None else rows.view(np.uint8)
         for budget in budgets:
             ordering = self._order(budget).ordering
             keep = _native.keep_first(ordering, keep, budget.limit, thread_count())
@@ -124,4 +120,4 @@ class _Order:
         group, groups = budget.groups(ranking)
         self.ordering: Ordering = _native.rank_groups(group, groups, ranking.score, thread_count())
         self.place = _native.find_places(self.ordering, rows, thread_count())
-        self.group = group[rows]
+        self.group = take(group, rows)

@@ -1,12 +1,15 @@
-"""What an array must be to be a column of a table."""
+"""Columns of tables: what an array must be to be one, and rows of it."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
+from lvdet import _native
 from lvdet.errors import InputError
+from lvdet.threads import thread_count
 
 
 def require_columns(
@@ -36,3 +39,14 @@ def require_rows(source: str, name: str, rows: Any, count: int) -> None:
         raise InputError(
             f"{source}: {name} holds {rows.min()} to {rows.max()}, expected rows 0 to {count - 1}"
         )
+
+
+@overload
+def take(column: NDArray[np.bool_], rows: NDArray[np.int32]) -> NDArray[np.bool_]: ...
+@overload
+def take(column: NDArray[np.int32], rows: NDArray[np.int32]) -> NDArray[np.int32]: ...
+def take(column: Any, rows: NDArray[np.int32]) -> Any:
+    """column[rows], on all threads."""
+    if column.dtype == bool:
+        return _native.take_flags(column.view(np.uint8), rows, thread_count()).view(np.bool_)
+    return _native.take_rows(column, rows, thread_count())

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lvdet import _native
+from lvdet.tables.columns import take
 from lvdet.tables.description import counted, describe_line
 from lvdet.tables.detections import Detections
 from lvdet.tables.matches import Matches
-from lvdet.threads import thread_count
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -121,5 +121,5 @@ class Results:
         """Matches of `detections` that point at rows of `ranking`."""
         if self.rows is None:
             return matches
-        rows = _native.take_rows(self.rows, matches.detection, thread_count())
+        rows = take(self.rows, matches.detection)
         return replace(matches, detection=rows)
