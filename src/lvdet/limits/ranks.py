@@ -1,7 +1,7 @@
 """Ranks: budgets of any size from one ordering.
 
 `budgets.apply` looks for the best of each group anew for every limit: the cheapest way to a single
-one. Where more are asked for, all rows are ranked once: a single budget is then a comparison of
+one of large groups. Otherwise all rows are ranked once: a single budget is then a comparison of
 ranks, and one that follows others needs a pass over the rows they left, whatever its own limit.
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lvdet import _native
-from lvdet.limits.budgets import Budget, apply
+from lvdet.limits.budgets import Budget, PerClass, PerImage, apply
 from lvdet.tables.columns import take
 from lvdet.tables.results import Ranking
 from lvdet.threads import thread_count
@@ -42,7 +42,7 @@ class Ranks:
     def __init__(self, ranking: Ranking, rows: NDArray[np.int32]) -> None:
         self._ranking = ranking
         self._rows = rows
-        self._asked: set[type[Budget]] = set()
+        self._asked: set[type[Budget] | None] = set()
         self._orders: dict[type[Budget], _Order] = {}
         self._known: dict[_Key, NDArray[np.int32]] = {}
 
@@ -54,8 +54,9 @@ class Ranks:
         classes: [category ids] those whose detections are there at all, before any budget; None
         for all of them.
         """
-        if len(budgets) == 1 and type(budgets[0]) not in self._asked:
-            self._asked.add(type(budgets[0]))
+        first = None if len(budgets) != 1 else type(budgets[0])
+        if first in (PerImage, PerClass) and first not in self._asked:
+            self._asked.add(first)
             keep = apply(budgets, self._ranking, among=self._of(classes))
             flags = None if keep is None else take(keep, self._rows)
             return None if flags is None or flags.all() else flags
