@@ -54,10 +54,9 @@ class Walk {
         std::fill_n(not_wrong_, thresholds, 0);
         best_.assign(kRecalls * thresholds, 0.0);
     }
-    // Takes the next hit: how many rows without a match are wrong before it, and the bits of the
-    // thresholds at which it is matched, and ignored.
+    // Takes the next hit that counts at any threshold: how many rows without a match are wrong
+    // before it, and the bits of the thresholds at which it is matched, and ignored.
     void step(std::int64_t wrong_before, std::uint64_t matched, std::uint64_t ignored) {
-        if (ignored == lowest_bits(thresholds_)) return;
         // Counted once for all thresholds, and then the exceptions.
         const std::int64_t wrong = wrong_before + hits_++;
         for_each_bit(matched & ~ignored, [&](std::size_t t) {
@@ -122,11 +121,14 @@ void accumulate(const Outcomes& outcomes, const Rankings& rankings, std::size_t 
             walk.restart(here, objects, recalls);
             WrongBefore wrong_before(outcomes, rankings.keep, scope, rows[0]);
             for (const std::int32_t* hit = first; hit < last; ++hit) {
-                if (rankings.keep && !rankings.keep[*hit]) continue;
                 const std::uint8_t* const bits =
                     outcomes.of(static_cast<std::size_t>(hit - outcomes.hits), scope) + base / 8;
-                walk.step(wrong_before(*hit), load_bits(bits, bytes),
-                          load_bits(bits + outcomes.bytes, bytes) & lowest_bits(here));
+                const std::uint64_t ignored =
+                    load_bits(bits + outcomes.bytes, bytes) & lowest_bits(here);
+                // Most hits are of another range of area, or of another pool.
+                if (ignored == lowest_bits(here)) continue;
+                if (rankings.keep && !rankings.keep[*hit]) continue;
+                walk.step(wrong_before(*hit), load_bits(bits, bytes), ignored);
             }
             for (std::size_t r = kRecalls; r-- > 0;) {
                 const double* const values = walk.precisions(r);

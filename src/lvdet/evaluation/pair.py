@@ -19,6 +19,7 @@ from lvdet.limits.budgets import Budget, apply
 from lvdet.limits.ranks import Ranks
 from lvdet.matching.match import match, to_be_found
 from lvdet.matching.match_options import MatchOptions
+from lvdet.tables.columns import take
 from lvdet.tables.ground_truth import GroundTruth
 from lvdet.tables.matches import Matches
 from lvdet.tables.problems import image_rows
@@ -116,6 +117,20 @@ class Pair:
             self._last = question, self._ranks.kept(budgets, classes=counted)
         return self._last[1]
 
+    def kept_together(
+        self, budgets: Sequence[Budget], classes: _Rows, images: _Mask | None = None
+    ) -> _Mask | None:
+        """[K] the same over those rows in the one ranking of all classes; of some of the images
+        where a mask ([I]) is given."""
+        keep, order = self.kept_rows(budgets, classes), self.matches.together
+        if keep is None and images is None:
+            return None
+        if images is None and self._ranks.has(budgets := self._cutting(budgets)):
+            counted = self.counted_classes(classes)
+            return self._ranks.kept(budgets, classes=counted, order=order)
+        keep, _ = self._part(keep, images)
+        return None if keep is None else take(keep, order)
+
     def rows_in(self, images: _Mask) -> _Mask:
         """[K] which rows of the match are of some of the images ([I])."""
         ranking = self.results.ranking
@@ -157,7 +172,8 @@ class Pair:
         keep, truth = self._part(self.kept_rows(budgets, classes), images)
 
         def values() -> dict[str, float]:
-            curves = self.pools(classes, groups).curves(keep, truth)
+            together = self.kept_together(budgets, classes, images)
+            curves = self.pools(classes, groups).curves(together, truth)
             places = {name: np.array([place + 1]) for place, name in enumerate(groups)}
             return summarize(metrics, curves, self.matches, places, whole=np.array([0]))
 

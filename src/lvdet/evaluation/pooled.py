@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from lvdet import _native
 from lvdet.evaluation.average_precision import Curves, accumulate
-from lvdet.tables.columns import take
 from lvdet.tables.matches import Matches
 from lvdet.tables.outcomes import Outcomes
 from lvdet.threads import thread_count
@@ -33,8 +32,8 @@ class Pools:
     def curves(
         self, keep: NDArray[np.bool_] | None = None, truth: NDArray[np.int64] | None = None
     ) -> Curves:
-        """A curve for each pool over all areas, [pools, 1, T]; `keep` ([K]) is over the rows of
-        the matches, `truth` ([C, …]) the objects to be found where not all of them."""
+        """A curve for each pool over all areas, [pools, 1, T]; `keep` ([K]) is over the rows in
+        the one ranking, `truth` ([C, …]) the objects to be found where not all of them."""
         parts = [curves for curves, _ in self._accumulate(keep, truth, points=False)]
         return Curves(
             np.concatenate([part.precision for part in parts], axis=1).swapaxes(0, 1),
@@ -52,8 +51,6 @@ class Pools:
         matches = self._matches
         of_class = (matches.truth if truth is None else truth)[:, 0]
         objects = [of_class[pool].sum() for pool in self._pools]
-        if keep is not None:
-            keep = take(keep, matches.together)
         found, offsets = [], np.array([0, len(matches)])
         for outcomes in self._outcomes:
             scopes = outcomes.bits.shape[1]

@@ -39,7 +39,7 @@ def precision_recall(pair: Pair, budgets: Sequence[Budget]) -> PrecisionRecall:
     every, groups = pair.every_class, pair.gt.categories.groups()
     keep = pair.kept_rows(budgets, every)
     points = class_precision(pair.matches, keep)
-    pooled = pair.pools(every, groups).points(keep).mean(axis=1)
+    pooled = pair.pools(every, groups).points(pair.kept_together(budgets, every)).mean(axis=1)
     return PrecisionRecall(
         RECALLS,
         points.mean(axis=1),

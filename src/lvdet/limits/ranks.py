@@ -23,8 +23,9 @@ from lvdet.threads import thread_count
 Ordering: TypeAlias = tuple[
     np.ndarray[tuple[int], np.dtype[np.int32]], np.ndarray[tuple[int], np.dtype[np.int64]]
 ]
-#: The budgets and classes that came before, and the kind of budget that ranks what they left.
-_Key: TypeAlias = tuple[tuple[Budget, ...], bytes | None, type[Budget]]
+#: The budgets and classes that came before, the kind of budget that ranks what they left, and
+#: whether the rows are in another order.
+_Key: TypeAlias = tuple[tuple[Budget, ...], bytes | None, type[Budget], bool]
 
 #: The rank of a row that is not there any more.
 NOT_KEPT = 2**31 - 1
@@ -46,27 +47,37 @@ class Ranks:
         self._orders: dict[type[Budget], _Order] = {}
         self._known: dict[_Key, NDArray[np.int32]] = {}
 
+    def has(self, budgets: Sequence[Budget]) -> bool:
+        """Whether rows are ranked as the last of the budgets asks for, so masks cost little."""
+        return bool(budgets) and type(budgets[-1]) in self._orders
+
     def kept(
-        self, budgets: Sequence[Budget], *, classes: NDArray[np.bool_] | None = None
+        self,
+        budgets: Sequence[Budget],
+        *,
+        classes: NDArray[np.bool_] | None = None,
+        order: NDArray[np.int32] | None = None,
     ) -> NDArray[np.bool_] | None:
         """[K] which of the rows the budgets leave, one after the other; None where all.
 
         classes: [category ids] those whose detections are there at all, before any budget; None
-        for all of them.
+        for all of them. order: [K] the rows in another order, whenever it is given the same one.
         """
         first = None if len(budgets) != 1 else type(budgets[0])
-        if first in (PerImage, PerClass) and first not in self._asked:
+        if order is None and first in (PerImage, PerClass) and first not in self._asked:
             self._asked.add(first)
             keep = apply(budgets, self._ranking, among=self._of(classes))
             flags = None if keep is None else take(keep, self._rows)
             return None if flags is None or flags.all() else flags
         if budgets:
             *before, last = budgets
-            kept = self._before(tuple(before), classes, last) < min(last.limit, NOT_KEPT)
+            ranks = self._before(tuple(before), classes, last, order)
+            kept = ranks < min(last.limit, NOT_KEPT)
         elif classes is None:
             return None
         else:
-            kept = take(classes, take(self._ranking.category, self._rows))
+            rows = self._rows if order is None else take(self._rows, order)
+            kept = take(classes, take(self._ranking.category, rows))
         return None if kept.all() else kept
 
     def _of(self, classes: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
@@ -74,12 +85,19 @@ class Ranks:
         return None if classes is None else take(classes, self._ranking.category)
 
     def _before(
-        self, budgets: tuple[Budget, ...], classes: NDArray[np.bool_] | None, last: Budget
+        self,
+        budgets: tuple[Budget, ...],
+        classes: NDArray[np.bool_] | None,
+        last: Budget,
+        in_order: NDArray[np.int32] | None = None,
     ) -> NDArray[np.int32]:
         """[K] how many of its group rank before each row, of those that the budgets left."""
-        key = (budgets, None if classes is None else classes.tobytes(), type(last))
+        named = None if classes is None else classes.tobytes()
+        key = (budgets, named, type(last), in_order is not None)
         found = self._known.pop(key, None)
-        if found is None:
+        if found is None and in_order is not None:
+            found = take(self._before(budgets, classes, last), in_order)
+        elif found is None:
             order = self._order(last)
             found = _native.count_before(
                 order.ordering,
