@@ -61,15 +61,23 @@ class Samples:
         counts = np.diff(self.offsets)
         return np.repeat(np.arange(len(counts), dtype=np.int32), counts)
 
+    def group_rows(self) -> dict[str, NDArray[np.bool_]]:
+        """[N] which rows are of each frequency group; none for files without frequencies."""
+        counts, found = self.counts(), {}
+        for name, classes in self.categories.groups().items():
+            member = np.zeros(len(counts), dtype=bool)
+            member[classes] = True
+            found[name] = np.repeat(member, counts)
+        return found
+
     def counts(self) -> NDArray[np.int64]:
         """[C] detections of each class."""
         return np.diff(self.offsets)
 
     def right_counts(self) -> NDArray[np.int64]:
         """[C] right ones of each class."""
-        groups = range(len(self.offsets) - 1)
-        counts = [np.count_nonzero(self.right[self.rows(group)]) for group in groups]
-        return np.array(counts, dtype=np.int64)
+        before = np.append(0, np.cumsum(self.right))
+        return np.diff(before[self.offsets])
 
     def where(self, keep: NDArray[np.bool_]) -> Samples:
         """The rows of a mask."""

@@ -16,15 +16,22 @@ from lvdet.calibration.folds import cross_scores, divided
 from lvdet.calibration.labelled_scores import Samples, samples_of
 from lvdet.calibration.maps import Floats
 from lvdet.calibration.reliability import reliability
+from lvdet.evaluation.average_precision import accumulate
 from lvdet.evaluation.pair import Pair
+from lvdet.evaluation.summary import SHORT, summarize
 from lvdet.files.progress import Update
+from lvdet.matching.match import to_be_found
 from lvdet.tables.categories import Categories
 from lvdet.tables.problems import category_rows, image_rows, rows_of
 from lvdet.tables.results import Ranking
 
 
 class Judge:
-    """What new scores of the detections of a pair are worth, over all images or parts of them."""
+    """What new scores of the detections of a pair are worth, over all images or parts of them.
+
+    `part` ([I] the number of each image's part, None for one of all) is where AP is a mean over
+    parts.
+    """
 
     def __init__(self, pair: Pair, iou_threshold: float) -> None:
         self.pair, self.every = pair, pair.every_class
@@ -35,26 +42,56 @@ class Judge:
         """What the detector's own scores are worth."""
         return self.worth(self.pair)
 
-    def worth(self, after: Pair, parts: Sequence[NDArray[np.bool_] | None] = (None,)) -> Calibrated:
-        """What the pair's new scores are worth: AP is the mean over the parts ([images])."""
+    def worth(self, after: Pair, part: NDArray[np.int32] | None = None) -> Calibrated:
+        """What the pair's new scores are worth."""
         score = after.results.ranking.score
+        parts = [None] if part is None else [part == one for one in range(int(part.max()) + 1)]
         return Calibrated(
-            _means([after.pooled([], self.every, images=part) for part in parts]),
-            _means([after.average([], self.every, images=part) for part in parts]),
-            frozenset().union(*(self._reordered(score, part) for part in parts)),
+            self.pooled(after, part),
+            _means([after.average([], self.every, images=images) for images in parts]),
+            frozenset().union(*(self._reordered(score, images) for images in parts)),
             reliability(self.rescored(score), by_class=False),
         )
+
+    def pooled(self, after: Pair, part: NDArray[np.int32] | None = None) -> dict[str, float]:
+        """AP-Pool of the pair's new scores."""
+        if part is None:
+            return after.pooled([], self.every)
+        gt, ranking, matches = self.pair.gt, after.results.ranking, after.overall
+        groups = gt.categories.groups()
+        member = np.ones((1 + len(groups), len(gt.categories)), dtype=np.uint8)
+        for place, rows in enumerate(groups.values(), start=1):
+            member[place] = 0
+            member[place, rows] = 1
+        pools = {name: np.array([place]) for place, name in enumerate(groups, start=1)}
+        of_row = part[image_rows(gt, ranking)][ranking.image[matches.detection]]
+        of_row = of_row[matches.together]
+        found = to_be_found(gt, after.options.exact_lvis)
+        means = []
+        for number in range(int(part.max()) + 1):
+            objects = gt.category[found & (part[gt.image] == number)]
+            truth = member @ np.bincount(objects, minlength=len(gt.categories))
+            order = matches.together[of_row == number]
+            curves, _ = accumulate(
+                matches,
+                truth.reshape(-1, 1),
+                np.array([0, len(order)]),
+                order=order,
+                pools=(member, matches.category),
+            )
+            means.append(summarize(SHORT, curves, matches, pools, whole=np.array([0])))
+        return _means(means)
 
     def rescored(self, score: Floats) -> Samples:
         """The samples with new scores, no longer in their order."""
         return replace(self.samples, score=score[self.samples.detection])
 
-    def _reordered(self, score: Floats, part: NDArray[np.bool_] | None) -> list[int]:
+    def _reordered(self, score: Floats, images: NDArray[np.bool_] | None) -> list[int]:
         """The classes that scores put in another order."""
         matches, ranking = self.pair.matches, self.pair.results.ranking
         rows, category = matches.detection, matches.category
-        if part is not None:
-            here = self.pair.rows_in(part)
+        if images is not None:
+            here = self.pair.rows_in(images)
             rows, category = rows[here], category[here]
         before, after = np.diff(ranking.score[rows]), np.diff(score[rows])
         changed = (np.sign(before) != np.sign(after)) & (np.diff(category) == 0)
@@ -66,11 +103,14 @@ class Trial(Protocol):
     """A way to new scores, and what they are worth.
 
     unit: what its progress counts
-    uncalibrated: what the detector's own scores are worth, measured in the same way
     """
 
     unit: str
-    uncalibrated: Calibrated
+
+    @property
+    def uncalibrated(self) -> Calibrated:
+        """What the detector's own scores are worth, measured in the same way."""
+        ...
 
     def scores(self, recipe: Recipe, ranking: Ranking, update: Update | None = None) -> Floats:
         """New scores of all detections of a ranking, by a method."""
@@ -80,6 +120,10 @@ class Trial(Protocol):
         """What the judged pair is worth with new scores."""
         ...
 
+    def pooled(self, after: Pair) -> dict[str, float]:
+        """Its AP-Pool alone."""
+        ...
+
 
 class Trained:
     """Methods fitted on samples of any images."""
@@ -87,14 +131,25 @@ class Trained:
     unit = "classes"
 
     def __init__(self, judge: Judge, samples: Samples) -> None:
-        self._samples = samples
-        self.worth = judge.worth
-        self.uncalibrated = judge.uncalibrated
+        self._judge, self._samples = judge, samples
+
+    @property
+    def uncalibrated(self) -> Calibrated:
+        """What the detector's own scores are worth."""
+        return self._judge.uncalibrated
 
     def scores(self, recipe: Recipe, ranking: Ranking, update: Update | None = None) -> Floats:
         """New scores of all detections of a ranking, by a method."""
         fitted = fit_classes(self._samples, recipe, update=update)
         return fitted_scores(fitted, self._samples.categories, ranking)
+
+    def worth(self, after: Pair) -> Calibrated:
+        """What the judged pair is worth with new scores."""
+        return self._judge.worth(after)
+
+    def pooled(self, after: Pair) -> dict[str, float]:
+        """Its AP-Pool alone."""
+        return self._judge.pooled(after)
 
 
 class CrossFitted:
@@ -106,8 +161,11 @@ class CrossFitted:
     def __init__(self, judge: Judge, folds: int) -> None:
         self._judge = judge
         self._part = divided(len(judge.pair.gt.images), folds)
-        self._parts = [self._part == number for number in range(folds)]
-        self.uncalibrated = self.worth(judge.pair)
+
+    @cached_property
+    def uncalibrated(self) -> Calibrated:
+        """What the detector's own scores are worth, as a mean over the parts too."""
+        return self.worth(self._judge.pair)
 
     def scores(self, recipe: Recipe, ranking: Ranking, update: Update | None = None) -> Floats:
         """New scores of all detections of a ranking, by a method."""
@@ -125,7 +183,11 @@ class CrossFitted:
 
     def worth(self, after: Pair) -> Calibrated:
         """What the judged pair is worth with new scores."""
-        return self._judge.worth(after, self._parts)
+        return self._judge.worth(after, self._part)
+
+    def pooled(self, after: Pair) -> dict[str, float]:
+        """Its AP-Pool alone."""
+        return self._judge.pooled(after, self._part)
 
     def _folds_of(self, ranking: Ranking) -> NDArray[np.int32]:
         return self._part[image_rows(self._judge.pair.gt, ranking)[ranking.image]]

@@ -37,6 +37,8 @@ RESAMPLES = 1_000
 CONFIDENCE = 0.95
 #: Fewer bootstrap samples say nothing of their spread.
 _FEWEST_RESAMPLES = 100
+#: Blocks of bootstrap samples that a thread works on before progress is told.
+_BLOCKS = 4
 #: A class with objects in fewer images is not tested for itself: its standard error is too small.
 FEWEST_IMAGES = 10
 
@@ -153,7 +155,7 @@ def compare_pairs(
         [Resampler(pair, old=budgets["old"][0], fixed=fixed) for pair in pairs],
     )
     with track(progress, "resampling images", "resamples") as update:
-        step = 2 * LANES * thread_count()
+        step = _BLOCKS * LANES * thread_count()
         for first in range(0, resamples, step):
             drawing.add(first, min(step, resamples - first), bootstrap.seed)
             if update is not None:

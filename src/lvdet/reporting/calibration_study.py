@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lvdet.calibration.calibration_table import Calibrated
 from lvdet.calibration.calibrator import Calibrator
 from lvdet.calibration.fitting import Recipe
 from lvdet.calibration.folds import FOLDS
@@ -65,7 +64,7 @@ class CalibrationStudy:
     """Scores before and after calibration, and what they are worth.
 
     before, after: over all detections that count ("all"), and by frequency
-    worth_before, worth_after: AP-Pool, AP-Fixed and calibration errors
+    pool_before, pool_after: AP, APr, APc and APf of AP-Pool
     rescored: where it was asked for, [N] the new scores of all detections of the pair, and what
         each is then, by place in `OUTCOMES`; what AP-Fixed does not count is what it was
     title: how they were made
@@ -74,8 +73,8 @@ class CalibrationStudy:
 
     before: dict[str, ReliabilityCurve]
     after: dict[str, ReliabilityCurve]
-    worth_before: Calibrated
-    worth_after: Calibrated
+    pool_before: dict[str, float]
+    pool_after: dict[str, float]
     rescored: tuple[Floats, NDArray[np.int8]] | None
     title: str
     iou_threshold: float
@@ -126,8 +125,8 @@ def study_calibration(
     return CalibrationStudy(
         _curves(judge.samples),
         _curves(judge.rescored(new)),
-        trial.uncalibrated,
-        trial.worth(after),
+        trial.pooled(judge.pair),
+        trial.pooled(after),
         rescored,
         source.title(),
         right_at,
@@ -154,8 +153,6 @@ def _scores(
 
 def _curves(samples: Samples) -> dict[str, ReliabilityCurve]:
     curves = {"all": reliability_curve(samples.score, samples.right)}
-    frequency = samples.categories.frequency[samples.category]
-    for name in samples.categories.groups():
-        member = frequency == name
-        curves[name] = reliability_curve(samples.score[member], samples.right[member])
+    for name, rows in samples.group_rows().items():
+        curves[name] = reliability_curve(samples.score[rows], samples.right[rows])
     return curves
