@@ -76,18 +76,17 @@ class Samples:
 
     def right_counts(self) -> NDArray[np.int64]:
         """[C] right ones of each class."""
-        before = np.append(0, np.cumsum(self.right))
-        return np.diff(before[self.offsets])
+        return np.diff(np.searchsorted(np.flatnonzero(self.right), self.offsets))
 
     def where(self, keep: NDArray[np.bool_]) -> Samples:
         """The rows of a mask."""
-        kept = np.append(0, np.cumsum(keep))
+        rows = np.flatnonzero(keep)
         return replace(
             self,
-            score=self.score[keep],
-            right=self.right[keep],
-            detection=self.detection[keep],
-            offsets=kept[self.offsets].astype(np.int64),
+            score=self.score.take(rows),
+            right=self.right.take(rows),
+            detection=self.detection.take(rows),
+            offsets=np.searchsorted(rows, self.offsets),
         )
 
     def grouped(self, group: NDArray[np.int32], groups: int) -> Samples:

@@ -30,8 +30,8 @@ class Prior:
 
 @dataclass(frozen=True, eq=False)
 class Optimum:
-    """The most likely weights [C, P] of classes. Where they are, the log loss of each class [C], its
-    slope [C, P] and its curvature [C, P, P], summed over its rows, without any prior."""
+    """The most likely weights [C, P] of classes; the log loss of each there, [C], its slope [C, P]
+    and its curvature [C, P, P], summed over its rows, without any prior."""
 
     weights: Floats
     loss: Floats

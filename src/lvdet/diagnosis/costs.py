@@ -127,11 +127,27 @@ def _ranked_again(
 ) -> NDArray[np.int32]:
     """The rows kept, ranked in other classes as matching ranks them: by falling score, equal
     scores by image, then in the order of the file."""
-    places = np.flatnonzero(kept).astype(np.int32)
-    image = pair.results.detections.image[rows.detection[places]]
-    ids = pair.results.detections.image_ids[image]
-    keys = (rows.detection[places], ids, -score[places], category[places])
-    return places[np.lexsort(keys)]
+    detections = pair.results.detections
+
+    def key(places: NDArray[np.int32]) -> NDArray[np.complex128]:
+        """Class and falling score: complex numbers are ordered by one part, then by the other."""
+        keys = np.empty(len(places), dtype=np.complex128)
+        keys.real, keys.imag = category[places], -score[places]
+        return keys
+
+    # Most are ranked already. The few others, and those that have the score of one, are put in.
+    moved = kept & (category != rows.category)
+    stays = np.flatnonzero(kept & ~moved).astype(np.int32)
+    few = np.flatnonzero(moved).astype(np.int32)
+    ranked, new = key(stays), key(few)
+    ties = np.zeros(len(stays) + 1, dtype=np.int64)
+    np.add.at(ties, np.searchsorted(ranked, new, side="left"), 1)
+    np.add.at(ties, np.searchsorted(ranked, new, side="right"), -1)
+    tied = np.cumsum(ties[:-1]) > 0
+    few = np.append(few, stays[tied])
+    ids = detections.image_ids[detections.image[rows.detection[few]]]
+    few = few[np.lexsort((rows.detection[few], ids, -score[few], category[few]))]
+    return np.insert(stays[~tied], np.searchsorted(ranked[~tied], key(few)), few)
 
 
 def _precision(

@@ -100,7 +100,7 @@ def study_calibration(
     if keep is not None:
         judged &= keep
     right_at = source.iou_threshold
-    judge = Judge(pair.where(judged), right_at)
+    judge = Judge(pair if judged.all() else pair.where(judged), right_at)
     if not judge.samples.right.any():
         raise UncalibratedError(
             f"{ranking.source}: none of its {len(judge.samples):,} counted detections is correct "
