@@ -35,7 +35,16 @@ class Judge:
 
     def __init__(self, pair: Pair, iou_threshold: float) -> None:
         self.pair, self.every = pair, pair.every_class
-        self.samples = samples_of(pair, iou_threshold)
+        self._iou_threshold = iou_threshold
+
+    @cached_property
+    def samples(self) -> Samples:
+        """The samples of the pair."""
+        return samples_of(self.pair, self._iou_threshold)
+
+    def forget(self) -> None:
+        """Frees the samples; they are made again where they are asked for."""
+        self.__dict__.pop("samples", None)
 
     @cached_property
     def uncalibrated(self) -> Calibrated:

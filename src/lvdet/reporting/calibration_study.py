@@ -116,17 +116,21 @@ def study_calibration(
         new = scores[judged]
     else:
         new = _scores(trial, source, judge.pair.results.ranking, update)
+    before_curves, after_curves = _curves(judge.samples), _curves(judge.rescored(new))
+    judge.forget()
     after = judge.pair.with_scores(new)
     rescored = None
     if all_scores:
         outcome = outcomes(pair.matches, len(ranking))
         outcome[judged] = outcomes(after.matches, len(new))
         rescored = scores, outcome
+    pool_after = trial.pooled(after)  # first: it may take another match
+    del after
     return CalibrationStudy(
-        _curves(judge.samples),
-        _curves(judge.rescored(new)),
+        before_curves,
+        after_curves,
         trial.pooled(judge.pair),
-        trial.pooled(after),
+        pool_after,
         rescored,
         source.title(),
         right_at,
