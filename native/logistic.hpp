@@ -1,4 +1,4 @@
-// The log loss of logistic regression and its derivatives, class by class.
+// Logistic regression of classes on one or two features of their scores, class by class.
 #pragma once
 
 #include <cstddef>
@@ -6,12 +6,36 @@
 
 namespace lvdet {
 
-// Rows of `size` features in columns: feature p of row i is features[p * rows + i], with the sign
-// turned where the row is right, so that odds are those of the wrong answer. Class k has the rows
-// from offsets[k] to offsets[k + 1] and the weights from weights[k * size] on. Of each class gives
-// the sum of log(1 + e^odds) over its rows, `size` slopes and `size` x `size` curvatures.
-void logistic_losses(const double* features, std::size_t rows, std::size_t size,
-                     const std::int64_t* offsets, std::size_t classes, const double* weights,
-                     double* loss, double* slope, double* curvature);
+// Rows of classes and what their log odds are linear in: `varied` features in columns (2: log s and
+// -log(1 - s); 1: their sum) and, where `constant`, 1. Class k has the rows from offsets[k] to
+// offsets[k + 1]. The features of a right row have their sign turned, so that odds are those of the
+// wrong answer, and sums of what is lost keep their digits where odds are huge.
+struct Lines {
+    const double* features;
+    const std::uint8_t* right;
+    const std::int64_t* offsets;
+    std::size_t rows, classes, varied;
+    bool constant;
+
+    std::size_t size() const { return varied + (constant ? 1 : 0); }
+};
+
+// Makes the features of scores, and gives those of each class the spread 1 and, where there is a
+// constant to take it up, the mean 0. `mean` and `spread` ([classes, varied]) say what they were; a
+// feature that is level is 0, and its spread 1. What `lines` points at is written to `features`.
+void make_features(const double* score, const Lines& lines, double* features, double* mean,
+                   double* spread, int threads);
+
+// What is thought of weights beforehand, for each class: means and inverse covariances.
+struct WeightPrior {
+    const double* mean;
+    const double* precision;
+};
+
+// The most likely weights of each class, from `start` on, and the log loss there without the prior
+// (which may be null), with its slope and curvature. Where `rising`, the weights of features that
+// vary are 0 or more.
+void fit_lines(const Lines& lines, const double* start, const WeightPrior* prior, bool rising,
+               double* weights, double* loss, double* slope, double* curvature, int threads);
 
 }  // namespace lvdet

@@ -120,8 +120,7 @@ def test_reliability_counts_what_counts(report: Report) -> None:
             assert sum(whole.customdata) == sum(sum(trace.customdata) for trace in groups)
             right = np.dot(whole.customdata, whole.y)
             assert study.calibration is not None
-            errors = study.calibration.worth_before.errors.overall
-            assert sum(whole.customdata) == errors.count
+            assert sum(whole.customdata) == study.calibration.before["all"].count.sum()
             # Whatever the scores, as many detections are right.
             before = before_calibration(study)
             assert before is not None
@@ -135,8 +134,7 @@ def test_calibration_brings_scores_to_the_diagonal(report: Report) -> None:
         calibration = study.calibration
         assert calibration is not None
         before, after = (
-            worth.errors.overall.expected
-            for worth in (calibration.worth_before, calibration.worth_after)
+            curves["all"].mean_gap for curves in (calibration.before, calibration.after)
         )
         assert after < before
 

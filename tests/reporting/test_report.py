@@ -48,9 +48,7 @@ def test_calibration_by_a_fitted_calibrator(hostile: HostileSet) -> None:
     assert calibration is not None
     expected = lvdet.evaluate(gt, calibrator.transform(lvdet.read_detections(dt)))
     for name in ("AP", "APr", "APc", "APf"):
-        assert calibration.worth_after.pool[name] == pytest.approx(
-            expected["pool"][name], abs=1e-12
-        )
+        assert calibration.pool_after[name] == pytest.approx(expected["pool"][name], abs=1e-12)
     assert "platt" in calibration.title
     assert one.comparison is None
     assert one.notes() == []
@@ -67,8 +65,8 @@ def test_calibration_by_training_images_or_cross_validation(
     calibration = one.studies[0].calibration
     assert calibration is not None
     for name, value in block.rows[method].pool.items():
-        assert calibration.worth_after.pool[name] == pytest.approx(value, abs=1e-12)
-        assert calibration.worth_before.pool[name] == pytest.approx(
+        assert calibration.pool_after[name] == pytest.approx(value, abs=1e-12)
+        assert calibration.pool_before[name] == pytest.approx(
             block.uncalibrated.pool[name], abs=1e-12
         )
 
@@ -81,9 +79,10 @@ def test_calibration_is_judged_by_what_it_was_fitted_for(hostile: HostileSet) ->
     assert calibration is not None
     assert calibration.iou_threshold == 0.5
     measured = lvdet.Calibrator("identity").measure(gt, dt, iou_threshold=0.5)
-    before, after = calibration.worth_before.errors, calibration.worth_after.errors
-    assert before.overall == measured.errors.overall
-    assert after.overall.expected < before.overall.expected
+    before, after = calibration.before["all"], calibration.after["all"]
+    assert before.count.sum() == measured.errors.overall.count
+    assert before.mean_gap == measured.errors.overall.expected
+    assert after.mean_gap < before.mean_gap
 
 
 def test_calibration_of_something_else_is_refused(hostile: HostileSet) -> None:
@@ -294,8 +293,10 @@ def test_calibration_counts_what_ap_fixed_counts(
     calibration = report(gt, [dt], train=[(gt, dt)], method="platt").studies[0].calibration
     assert calibration is not None
     measured = lvdet.Calibrator("identity").measure(gt, dt, dets_per_class=5)
-    assert calibration.worth_before.errors.overall == measured.errors.overall
-    assert calibration.worth_before.errors.overall.count < len(lvdet.read_detections(dt))
+    before = calibration.before["all"]
+    assert before.count.sum() == measured.errors.overall.count
+    assert before.mean_gap == measured.errors.overall.expected
+    assert before.count.sum() < len(lvdet.read_detections(dt))
 
 
 def test_columns_for_each_detector_with_their_distance(report: Report) -> None:

@@ -20,9 +20,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lvdet.calibration.beta import START, features
+from lvdet.calibration.beta import START
 from lvdet.calibration.labelled_scores import Samples
-from lvdet.calibration.logistic import Labelled, Prior, fit_logistic, likelihoods
+from lvdet.calibration.logistic import Lines, Prior, fit_logistic
 from lvdet.calibration.maps import Floats, LogOdds
 from lvdet.files.progress import Update
 
@@ -49,27 +49,16 @@ def fit_hierarchical(samples: Samples, *, update: Update | None = None) -> list[
     group = samples.categories.group_numbers()
     if not len(group):
         return []
-    (whole,) = fit_logistic(
-        Labelled(samples.score, samples.right, np.array([0, len(samples)]), features, 2),
-        np.array([START]),
-        # Where all labels can be told apart there would be no end of it.
-        prior=Prior(np.array([START]), np.eye(len(START))[None]),
-    )
+    whole = _of_all(samples)
     levels = Levels.around(whole, int(group.max()) + 1)
-    data = Labelled(samples.score, samples.right, samples.offsets, features, 2)
+    data = Lines.of(samples.score, samples.right, samples.offsets, varied=2, constant=True)
 
     def seen(levels: Levels, weights: Floats) -> _Seen:
         """Classes under levels, looked for from the weights on."""
-        weights = fit_logistic(
-            data,
-            weights,
-            rising=False,
-            prior=levels.prior(group),
-            update=update,
-        )
-        loss, slope, curvature = likelihoods(data, weights)
-        shift = np.einsum("kij,kj->ki", curvature, weights) - slope
-        return _Seen(levels, weights, loss, Evidence(curvature, shift, group))
+        prior = levels.prior(group)
+        found = fit_logistic(data, weights, rising=False, prior=prior, update=update)
+        shift = np.einsum("kij,kj->ki", found.curvature, found.weights) - found.slope
+        return _Seen(levels, found.weights, found.loss, Evidence(found.curvature, shift, group))
 
     best = seen(levels, np.tile(whole, (len(group), 1)))
     reach = np.full(len(levels.mean), _REACH)
@@ -87,8 +76,19 @@ def fit_hierarchical(samples: Samples, *, update: Update | None = None) -> list[
         else:
             reach = np.where(way > reach / 2, 2 * reach, reach)
             best = tried
-    weights = fit_logistic(data, best.weights, prior=levels.prior(group), update=update)
-    return [LogOdds(*row) for row in weights.tolist()]
+    found = fit_logistic(data, best.weights, prior=levels.prior(group), update=update)
+    return [LogOdds(*row) for row in found.weights.tolist()]
+
+
+def _of_all(samples: Samples) -> Floats:
+    """[P] the most likely weights of all classes together."""
+    offsets = np.array([0, len(samples)])
+    data = Lines.of(samples.score, samples.right, offsets, varied=2, constant=True)
+    start = np.array([START])
+    # Where all labels can be told apart there would be no end of it.
+    prior = Prior(start, np.eye(len(START))[None])
+    weights: Floats = fit_logistic(data, start, prior=prior).weights[0]
+    return weights
 
 
 @dataclass(frozen=True, eq=False)

@@ -61,25 +61,32 @@ class Samples:
         counts = np.diff(self.offsets)
         return np.repeat(np.arange(len(counts), dtype=np.int32), counts)
 
+    def group_rows(self) -> dict[str, NDArray[np.bool_]]:
+        """[N] which rows are of each frequency group; none for files without frequencies."""
+        counts, found = self.counts(), {}
+        for name, classes in self.categories.groups().items():
+            member = np.zeros(len(counts), dtype=bool)
+            member[classes] = True
+            found[name] = np.repeat(member, counts)
+        return found
+
     def counts(self) -> NDArray[np.int64]:
         """[C] detections of each class."""
         return np.diff(self.offsets)
 
     def right_counts(self) -> NDArray[np.int64]:
         """[C] right ones of each class."""
-        groups = range(len(self.offsets) - 1)
-        counts = [np.count_nonzero(self.right[self.rows(group)]) for group in groups]
-        return np.array(counts, dtype=np.int64)
+        return np.diff(np.searchsorted(np.flatnonzero(self.right), self.offsets))
 
     def where(self, keep: NDArray[np.bool_]) -> Samples:
         """The rows of a mask."""
-        kept = np.append(0, np.cumsum(keep))
+        rows = np.flatnonzero(keep)
         return replace(
             self,
-            score=self.score[keep],
-            right=self.right[keep],
-            detection=self.detection[keep],
-            offsets=kept[self.offsets].astype(np.int64),
+            score=self.score.take(rows),
+            right=self.right.take(rows),
+            detection=self.detection.take(rows),
+            offsets=np.searchsorted(rows, self.offsets),
         )
 
     def grouped(self, group: NDArray[np.int32], groups: int) -> Samples:

@@ -36,6 +36,12 @@ class ReliabilityCurve:
         """[K] how far scores are from the share of right ones."""
         return np.abs(self.score - self.right)
 
+    @property
+    def mean_gap(self) -> float:
+        """The mean gap of detections; NaN where there are none."""
+        total = self.count.sum()
+        return float(np.nansum(self.gap * self.count) / total) if total else float("nan")
+
 
 @dataclass(frozen=True)
 class CalibrationErrors:
@@ -68,12 +74,11 @@ class Reliability:
 
 def reliability(samples: Samples, *, by_class: bool = True) -> Reliability:
     """The errors of scores as they are; those of classes only where they are asked for."""
-    group = samples.categories.frequency[samples.category]
     return Reliability(
         calibration_errors(samples.score, samples.right),
         {
-            name: calibration_errors(samples.score[group == name], samples.right[group == name])
-            for name in samples.categories.groups()
+            name: calibration_errors(samples.score[rows], samples.right[rows])
+            for name, rows in samples.group_rows().items()
         },
         [
             calibration_errors(samples.score[rows], samples.right[rows])
@@ -93,9 +98,9 @@ def calibration_errors(score: ArrayLike, right: ArrayLike) -> CalibrationErrors:
     chance = np.clip(np.where(right, score, 1 - score), _EDGE, 1.0)
     return CalibrationErrors(
         len(score),
-        _mean_gap(by_width),
+        by_width.mean_gap,
         float(np.nanmax(by_width.gap)),
-        _mean_gap(by_count),
+        by_count.mean_gap,
         float(np.mean((score - right) ** 2)),
         float(-np.mean(np.log(chance))),
     )
@@ -137,7 +142,9 @@ def _checked(score: ArrayLike, right: ArrayLike) -> tuple[Floats, NDArray[np.boo
         )
     if scores.dtype.kind not in "iuf":
         raise InputError(f"scores have dtype {scores.dtype}, expected numbers")
-    if labels.dtype.kind not in "biuf" or not np.isin(labels, (0, 1)).all():
+    if labels.dtype.kind not in "biuf" or not (
+        labels.dtype == bool or np.isin(labels, (0, 1)).all()
+    ):
         raise InputError("labels must all be True or False, or 1 or 0")
     require_chances(scores, lambda row: f"row {row:,}")
     return np.clip(scores, 0.0, 1.0, dtype=np.float64), labels.astype(np.bool_)
@@ -155,7 +162,3 @@ def _curve(
         np.bincount(place, weights=score, minlength=bins) / filled,
         np.bincount(place, weights=right, minlength=bins) / filled,
     )
-
-
-def _mean_gap(curve: ReliabilityCurve) -> float:
-    return float(np.nansum(curve.gap * curve.count) / curve.count.sum())

@@ -4,20 +4,13 @@ inverse; what would be below 0 is 0.
 
 from __future__ import annotations
 
-import numpy as np
-
 from lvdet.calibration.logistic import LineMethod
-from lvdet.calibration.maps import Floats, LogOdds, log_sides
-
-
-def _features(score: Floats) -> Floats:
-    """[1, N] log odds."""
-    return np.add(*log_sides(score))[None]
+from lvdet.calibration.maps import LogOdds
 
 
 def _to_map(slope: float) -> LogOdds:
     return LogOdds(slope, slope, 0.0)
 
 
-_METHOD = LineMethod(_features, 1, (1.0,), _to_map)
+_METHOD = LineMethod((1.0,), varied=1, constant=False, to_map=_to_map)
 fit_all, fit = _METHOD.fit_all, _METHOD.fit

@@ -24,37 +24,56 @@ from lvdet.tables.results import Ranking
 
 
 class Judge:
-    """What new scores of the detections of a pair are worth, over all images or parts of them."""
+    """What new scores of the detections of a pair are worth, over all images or parts of them.
+
+    `part` ([I] the number of each image's part, None for one of all) is where AP is a mean over
+    parts.
+    """
 
     def __init__(self, pair: Pair, iou_threshold: float) -> None:
         self.pair, self.every = pair, pair.every_class
-        self.samples = samples_of(pair, iou_threshold)
+        self._iou_threshold = iou_threshold
+
+    @cached_property
+    def samples(self) -> Samples:
+        """The samples of the pair."""
+        return samples_of(self.pair, self._iou_threshold)
+
+    def forget(self) -> None:
+        """Frees the samples; they are made again where they are asked for."""
+        self.__dict__.pop("samples", None)
 
     @cached_property
     def uncalibrated(self) -> Calibrated:
         """What the detector's own scores are worth."""
         return self.worth(self.pair)
 
-    def worth(self, after: Pair, parts: Sequence[NDArray[np.bool_] | None] = (None,)) -> Calibrated:
-        """What the pair's new scores are worth: AP is the mean over the parts ([images])."""
+    def worth(self, after: Pair, part: NDArray[np.int32] | None = None) -> Calibrated:
+        """What the pair's new scores are worth."""
         score = after.results.ranking.score
+        parts = _masks(part)
         return Calibrated(
-            _means([after.pooled([], self.every, images=part) for part in parts]),
-            _means([after.average([], self.every, images=part) for part in parts]),
-            frozenset().union(*(self._reordered(score, part) for part in parts)),
+            self.pooled(after, part),
+            _means([after.average([], self.every, images=images) for images in parts]),
+            frozenset().union(*(self._reordered(score, images) for images in parts)),
             reliability(self.rescored(score), by_class=False),
         )
+
+    def pooled(self, after: Pair, part: NDArray[np.int32] | None = None) -> dict[str, float]:
+        """AP-Pool of the pair's new scores."""
+        parts = _masks(part)
+        return _means([after.pooled([], self.every, images=images) for images in parts])
 
     def rescored(self, score: Floats) -> Samples:
         """The samples with new scores, no longer in their order."""
         return replace(self.samples, score=score[self.samples.detection])
 
-    def _reordered(self, score: Floats, part: NDArray[np.bool_] | None) -> list[int]:
+    def _reordered(self, score: Floats, images: NDArray[np.bool_] | None) -> list[int]:
         """The classes that scores put in another order."""
         matches, ranking = self.pair.matches, self.pair.results.ranking
         rows, category = matches.detection, matches.category
-        if part is not None:
-            here = self.pair.rows_in(part)
+        if images is not None:
+            here = self.pair.rows_in(images)
             rows, category = rows[here], category[here]
         before, after = np.diff(ranking.score[rows]), np.diff(score[rows])
         changed = (np.sign(before) != np.sign(after)) & (np.diff(category) == 0)
@@ -66,11 +85,14 @@ class Trial(Protocol):
     """A way to new scores, and what they are worth.
 
     unit: what its progress counts
-    uncalibrated: what the detector's own scores are worth, measured in the same way
     """
 
     unit: str
-    uncalibrated: Calibrated
+
+    @property
+    def uncalibrated(self) -> Calibrated:
+        """What the detector's own scores are worth, measured in the same way."""
+        ...
 
     def scores(self, recipe: Recipe, ranking: Ranking, update: Update | None = None) -> Floats:
         """New scores of all detections of a ranking, by a method."""
@@ -80,6 +102,10 @@ class Trial(Protocol):
         """What the judged pair is worth with new scores."""
         ...
 
+    def pooled(self, after: Pair) -> dict[str, float]:
+        """Its AP-Pool alone."""
+        ...
+
 
 class Trained:
     """Methods fitted on samples of any images."""
@@ -87,14 +113,25 @@ class Trained:
     unit = "classes"
 
     def __init__(self, judge: Judge, samples: Samples) -> None:
-        self._samples = samples
-        self.worth = judge.worth
-        self.uncalibrated = judge.uncalibrated
+        self._judge, self._samples = judge, samples
+
+    @property
+    def uncalibrated(self) -> Calibrated:
+        """What the detector's own scores are worth."""
+        return self._judge.uncalibrated
 
     def scores(self, recipe: Recipe, ranking: Ranking, update: Update | None = None) -> Floats:
         """New scores of all detections of a ranking, by a method."""
         fitted = fit_classes(self._samples, recipe, update=update)
         return fitted_scores(fitted, self._samples.categories, ranking)
+
+    def worth(self, after: Pair) -> Calibrated:
+        """What the judged pair is worth with new scores."""
+        return self._judge.worth(after)
+
+    def pooled(self, after: Pair) -> dict[str, float]:
+        """Its AP-Pool alone."""
+        return self._judge.pooled(after)
 
 
 class CrossFitted:
@@ -106,8 +143,11 @@ class CrossFitted:
     def __init__(self, judge: Judge, folds: int) -> None:
         self._judge = judge
         self._part = divided(len(judge.pair.gt.images), folds)
-        self._parts = [self._part == number for number in range(folds)]
-        self.uncalibrated = self.worth(judge.pair)
+
+    @cached_property
+    def uncalibrated(self) -> Calibrated:
+        """What the detector's own scores are worth, as a mean over the parts too."""
+        return self.worth(self._judge.pair)
 
     def scores(self, recipe: Recipe, ranking: Ranking, update: Update | None = None) -> Floats:
         """New scores of all detections of a ranking, by a method."""
@@ -125,7 +165,11 @@ class CrossFitted:
 
     def worth(self, after: Pair) -> Calibrated:
         """What the judged pair is worth with new scores."""
-        return self._judge.worth(after, self._parts)
+        return self._judge.worth(after, self._part)
+
+    def pooled(self, after: Pair) -> dict[str, float]:
+        """Its AP-Pool alone."""
+        return self._judge.pooled(after, self._part)
 
     def _folds_of(self, ranking: Ranking) -> NDArray[np.int32]:
         return self._part[image_rows(self._judge.pair.gt, ranking)[ranking.image]]
@@ -135,6 +179,11 @@ def fitted_scores(fitted: Fitted, categories: Categories, ranking: Ranking) -> F
     """[N] new scores of a ranking, by a fit for these classes."""
     category = rows_of(categories.ids, ranking.category_ids)[ranking.category]
     return fitted.new_scores(category, ranking.score)
+
+
+def _masks(part: NDArray[np.int32] | None) -> Sequence[NDArray[np.bool_] | None]:
+    """[I] the images of each part; None for all of them in one."""
+    return [None] if part is None else [part == one for one in range(int(part.max()) + 1)]
 
 
 def _means(values: Sequence[dict[str, float]]) -> dict[str, float]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lvdet import _native
 from lvdet.comparison.bootstrap import LANES, Resampler, as_it_is, draw, group_rows
 from lvdet.comparison.comparison_result import CLASSES_SHOWN, ClassDifference, Compared, Comparison
 from lvdet.comparison.detector_names import given_names, short_names
@@ -37,6 +38,8 @@ RESAMPLES = 1_000
 CONFIDENCE = 0.95
 #: Fewer bootstrap samples say nothing of their spread.
 _FEWEST_RESAMPLES = 100
+#: Blocks of bootstrap samples that a thread works on before progress is told.
+_BLOCKS = 4
 #: A class with objects in fewer images is not tested for itself: its standard error is too small.
 FEWEST_IMAGES = 10
 
@@ -148,16 +151,19 @@ def compare_pairs(
     for pair in pairs:
         found = input_warnings(pair, budgets, every)
         warnings += [text for text in found if text not in warnings]
-    drawing = _Drawing(
-        gt,
-        [Resampler(pair, old=budgets["old"][0], fixed=fixed) for pair in pairs],
-    )
+    resamplers = [Resampler(pair, old=budgets["old"][0], fixed=fixed) for pair in pairs]
     with track(progress, "resampling images", "resamples") as update:
-        step = 2 * LANES * thread_count()
-        for first in range(0, resamples, step):
-            drawing.add(first, min(step, resamples - first), bootstrap.seed)
+        blocks = _BLOCKS * thread_count()
+        done = min((blocks - 1) * LANES, resamples)  # beside the set itself
+        drawing = _Drawing(gt, resamplers, done, bootstrap.seed)
+        while True:
             if update is not None:
-                update(min(first + step, resamples), resamples)
+                update(done, resamples)
+            if done == resamples:
+                break
+            count = min(blocks * LANES, resamples - done)
+            drawing.add(done, count)
+            done += count
     texts = {name: describe(limits) for name, limits in budgets.items()}
     thin = _thin(gt, drawing.images)
     compared = []
@@ -188,19 +194,28 @@ class _Drawing:
     images: [C] how many images have objects of each class
     """
 
-    def __init__(self, gt: GroundTruth, resamplers: Sequence[Resampler]) -> None:
-        self._gt, self._resamplers = gt, resamplers
-        metrics, classes = self._values(as_it_is(len(gt.images)))
+    def __init__(
+        self, gt: GroundTruth, resamplers: Sequence[Resampler], count: int, seed: int
+    ) -> None:
+        """With so many drawn sets, which are worked on beside the set itself."""
+        self._gt, self._resamplers, self._seed = gt, resamplers, seed
+        images = len(gt.images)
+        weights = np.concatenate([as_it_is(images), draw(images, 0, count, seed=seed)])
+        metrics, classes = self._values(weights)
         self._metrics, self._classes = metrics[:, 0], classes[:, 0]
         self._metric_spread = Spread(self._metrics[1:] - self._metrics[0])
         self._beyond_spread = Spread(_old_beyond_fixed(self._metrics[1:] - self._metrics[0]))
         self._class_spread = Spread(self._classes[1:] - self._classes[0])
         self.objects, self.images = resamplers[0].objects()
         self._group_images = resamplers[0].group_images(gt.categories)
+        self._take(metrics[:, LANES:], classes[:, LANES:], count)
 
-    def add(self, first: int, count: int, seed: int) -> None:
+    def add(self, first: int, count: int) -> None:
         """Draws more sets, by their numbers."""
-        metrics, classes = self._values(draw(len(self._gt.images), first, count, seed=seed))
+        weights = draw(len(self._gt.images), first, count, seed=self._seed)
+        self._take(*self._values(weights), count)
+
+    def _take(self, metrics: NDArray[np.float64], classes: NDArray[np.float64], count: int) -> None:
         # In parts of one size, so that the last bit does not depend on what comes together.
         for begin in range(0, count, LANES):
             part = slice(begin, min(begin + LANES, count))
@@ -302,7 +317,7 @@ def _require_alike(pairs: Sequence[Pair]) -> None:
                 f"{source} is compared by {pair.iou}, but {first.results.source} by {first.iou}"
             )
         ranking = pair.results.ranking
-        kept = np.bincount(ranking.category, minlength=len(ranking.category_ids))
+        kept = _native.count_rows(ranking.category, len(ranking.category_ids))
         known = category_rows(pair.gt, ranking) >= 0
         if (kept < pair.results.per_class)[known].any():
             raise InputError(f"{source} was read without rows that a bootstrap sample may need")

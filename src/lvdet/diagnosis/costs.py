@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -128,11 +129,44 @@ def _ranked_again(
 ) -> NDArray[np.int32]:
     """The rows kept, ranked in other classes as matching ranks them: by falling score, equal
     scores by image, then in the order of the file."""
-    places = np.flatnonzero(kept).astype(np.int32)
-    image = pair.results.detections.image[rows.detection[places]]
-    ids = pair.results.detections.image_ids[image]
-    keys = (rows.detection[places], ids, -score[places], category[places])
-    return places[np.lexsort(keys)]
+    detections = pair.results.detections
+    # Most are ranked already. The few others, and those that have the score of one, are put in.
+    moved = kept & (category != rows.category)
+    stays = np.flatnonzero(kept & ~moved).astype(np.int32)
+    few = np.flatnonzero(moved).astype(np.int32)
+    begins = np.append(
+        0, np.cumsum(np.bincount(category[stays], minlength=len(pair.gt.categories)))
+    )
+    of_class = category[few]
+    spans = begins[of_class], begins[of_class + 1]
+    first = _first(score, stays, *spans, lambda ours: ours <= score[few])
+    last = _first(score, stays, *spans, lambda ours: ours < score[few])
+    ends = dict(zip(first.tolist(), last.tolist(), strict=True))  # the same for equal scores
+    tied = np.concatenate([np.arange(0), *(np.arange(at, ends[at]) for at in sorted(ends))])
+    before = np.append(first, tied)  # how many stay before each
+    few = np.append(few, stays[tied])
+    ids = detections.image_ids[detections.image[rows.detection[few]]]
+    order = np.lexsort((rows.detection[few], ids, -score[few], category[few]))
+    before -= np.searchsorted(tied, before)
+    return np.insert(np.delete(stays, tied), before[order], few[order])
+
+
+def _first(
+    score: NDArray[np.float64],
+    rows: NDArray[np.int32],
+    begin: NDArray[np.int64],
+    end: NDArray[np.int64],
+    holds: Callable[[NDArray[np.float64]], NDArray[np.bool_]],
+) -> NDArray[np.int64]:
+    """[n] the first place of each span of rows, of falling score, from which on something holds of
+    the score; its end where nowhere."""
+    low, high = begin.copy(), end.copy()
+    while (open_ := low < high).any():
+        middle = (low + high) // 2
+        found = holds(score[rows[np.minimum(middle, len(rows) - 1)]])
+        high = np.where(open_ & found, middle, high)
+        low = np.where(open_ & ~found, middle + 1, low)
+    return low
 
 
 def _precision(

@@ -23,6 +23,8 @@ CLASSIFICATION, LOCALISATION, BOTH, DUPLICATE, BACKGROUND, MISSED = range(len(KI
 #: What a detection can be: one of these by its number in `Rows.kind`.
 ROW_KINDS = (*KINDS, "right", "not counted")
 RIGHT, NOT_COUNTED = len(KINDS), len(KINDS) + 1
+#: Rows whose nearest objects are looked for together: 24 bytes each.
+_TOGETHER = 1 << 21
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,24 +81,27 @@ def explain(
     right = counted & matched & ~ignore
     kind[right] = RIGHT
     target[right] = matches.partner[right]
-    wrong = np.flatnonzero(counted & ~matched & ~ignore)
+    wrong = np.flatnonzero(counted & ~matched & ~ignore).astype(np.int32)
     detection = pair.results.table_rows(matches.detection)
-    truth, iou = _nearest(pair, detection[wrong], objects)
-    same, other = iou[:, 0], iou[:, 1]
-    found = np.select(
-        [
-            (same >= background) & (same <= foreground),
-            other >= foreground,
-            same >= foreground,
-            np.maximum(same, other) <= background,
-        ],
-        [LOCALISATION, CLASSIFICATION, DUPLICATE, BACKGROUND],
-        default=BOTH,
-    )
-    own = (found == LOCALISATION) | (found == DUPLICATE)
-    column = np.where(own | ((found != CLASSIFICATION) & (same >= other)), 0, 1)
-    at = np.arange(len(wrong))
-    kind[wrong], target[wrong], overlap[wrong] = found, truth[at, column], iou[at, column]
+    for first in range(0, len(wrong), _TOGETHER):
+        some = wrong[first : first + _TOGETHER]
+        truth, iou = _nearest(pair, detection[some], objects)
+        same, other = iou[:, 0], iou[:, 1]
+        found = np.select(
+            [
+                (same >= background) & (same <= foreground),
+                other >= foreground,
+                same >= foreground,
+                np.maximum(same, other) <= background,
+            ],
+            list(map(np.uint8, (LOCALISATION, CLASSIFICATION, DUPLICATE, BACKGROUND))),
+            default=np.uint8(BOTH),
+        )
+        own = (found == LOCALISATION) | (found == DUPLICATE)
+        own |= (found != CLASSIFICATION) & (same >= other)
+        kind[some] = found
+        target[some] = np.where(own, truth[:, 0], truth[:, 1])
+        overlap[some] = np.where(own, same, other)
     return Rows(detection, matches.category, kind, target, overlap)
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lvdet.calibration.calibration_table import Calibrated
 from lvdet.calibration.calibrator import Calibrator
 from lvdet.calibration.fitting import Recipe
 from lvdet.calibration.folds import FOLDS
@@ -65,7 +64,7 @@ class CalibrationStudy:
     """Scores before and after calibration, and what they are worth.
 
     before, after: over all detections that count ("all"), and by frequency
-    worth_before, worth_after: AP-Pool, AP-Fixed and calibration errors
+    pool_before, pool_after: AP, APr, APc and APf of AP-Pool
     rescored: where it was asked for, [N] the new scores of all detections of the pair, and what
         each is then, by place in `OUTCOMES`; what AP-Fixed does not count is what it was
     title: how they were made
@@ -74,8 +73,8 @@ class CalibrationStudy:
 
     before: dict[str, ReliabilityCurve]
     after: dict[str, ReliabilityCurve]
-    worth_before: Calibrated
-    worth_after: Calibrated
+    pool_before: dict[str, float]
+    pool_after: dict[str, float]
     rescored: tuple[Floats, NDArray[np.int8]] | None
     title: str
     iou_threshold: float
@@ -101,7 +100,7 @@ def study_calibration(
     if keep is not None:
         judged &= keep
     right_at = source.iou_threshold
-    judge = Judge(pair.where(judged), right_at)
+    judge = Judge(pair if judged.all() else pair.where(judged), right_at)
     if not judge.samples.right.any():
         raise UncalibratedError(
             f"{ranking.source}: none of its {len(judge.samples):,} counted detections is correct "
@@ -117,17 +116,21 @@ def study_calibration(
         new = scores[judged]
     else:
         new = _scores(trial, source, judge.pair.results.ranking, update)
+    before_curves, after_curves = _curves(judge.samples), _curves(judge.rescored(new))
+    judge.forget()
     after = judge.pair.with_scores(new)
     rescored = None
     if all_scores:
         outcome = outcomes(pair.matches, len(ranking))
         outcome[judged] = outcomes(after.matches, len(new))
         rescored = scores, outcome
+    pool_after = trial.pooled(after)  # first: it may take another match
+    del after
     return CalibrationStudy(
-        _curves(judge.samples),
-        _curves(judge.rescored(new)),
-        trial.uncalibrated,
-        trial.worth(after),
+        before_curves,
+        after_curves,
+        trial.pooled(judge.pair),
+        pool_after,
         rescored,
         source.title(),
         right_at,
@@ -154,8 +157,6 @@ def _scores(
 
 def _curves(samples: Samples) -> dict[str, ReliabilityCurve]:
     curves = {"all": reliability_curve(samples.score, samples.right)}
-    frequency = samples.categories.frequency[samples.category]
-    for name in samples.categories.groups():
-        member = frequency == name
-        curves[name] = reliability_curve(samples.score[member], samples.right[member])
+    for name, rows in samples.group_rows().items():
+        curves[name] = reliability_curve(samples.score[rows], samples.right[rows])
     return curves

@@ -98,10 +98,13 @@ def study(
         after = None if calibration is None else calibration.rescored
         with track(progress, f"drawing {name}", "images") as update:
             pictures = take_pictures(pair, after, folder, class_cap=cap, update=update)
-    found = Study(
+    evaluation = evaluate_pair(pair, Plan())
+    limits = sweep_pair(pair, tables)
+    pair.forget()  # the rest needs the match alone
+    return Study(
         name,
-        evaluate_pair(pair, Plan()),
-        sweep_pair(pair, tables),
+        evaluation,
+        limits,
         cap,
         precision_recall(pair, [fixed]),
         score_levels(pair, old_budget(gt.federated)),
@@ -110,8 +113,6 @@ def study(
         diagnose_pair(pair),
         pictures,
     )
-    pair.forget()  # a comparison needs the match alone
-    return found
 
 
 def _class_cap(pair: Pair) -> int:

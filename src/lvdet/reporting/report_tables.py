@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from lvdet.calibration.calibration_table import Calibrated
+from lvdet.calibration.reliability import ReliabilityCurve
 from lvdet.evaluation.summary import NAMES
 from lvdet.rendering.table_text import Cell, Layout, percent, signed
 from lvdet.reporting.detector_study import Study
@@ -61,9 +61,10 @@ def calibration_table(studies: Sequence[Study]) -> Layout | None:
         if study.calibration is None:
             continue
         name = f"{study.name}, " if len(studies) > 1 else ""
-        before, after = study.calibration.worth_before, study.calibration.worth_after
-        lines.append([Cell(f"{name}before"), *_pool(before), _error(before)])
-        lines.append([Cell(f"{name}after"), *_pool(after, before.pool), _error(after)])
+        found = study.calibration
+        before, after = found.pool_before, found.pool_after
+        lines.append([Cell(f"{name}before"), *_pool(before), _error(found.before)])
+        lines.append([Cell(f"{name}after"), *_pool(after, before), _error(found.after)])
     if not lines:
         return None
     head = ["AP-Pool, in percent", *NAMES, "ECE"]
@@ -123,12 +124,11 @@ def _cells(studies: Sequence[Study], protocol: str, metric: str) -> list[Cell]:
     return cells
 
 
-def _pool(worth: Calibrated, base: Mapping[str, float] | None = None) -> list[Cell]:
+def _pool(pool: Mapping[str, float], base: Mapping[str, float] | None = None) -> list[Cell]:
     return [
-        Cell(percent(worth.pool[name]), signed(worth.pool[name] - base[name]) if base else "")
-        for name in NAMES
+        Cell(percent(pool[name]), signed(pool[name] - base[name]) if base else "") for name in NAMES
     ]
 
 
-def _error(worth: Calibrated) -> Cell:
-    return Cell(percent(worth.errors.overall.expected))
+def _error(curves: Mapping[str, ReliabilityCurve]) -> Cell:
+    return Cell(percent(curves["all"].mean_gap))

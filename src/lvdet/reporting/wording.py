@@ -30,13 +30,12 @@ def calibration_words(study: Study) -> str:
     calibration = study.calibration
     if calibration is None:
         return f"The scores of {study.name} were not calibrated: {study.uncalibrated}"
-    before, after = calibration.worth_before, calibration.worth_after
-    error = [100 * worth.errors.overall.expected for worth in (before, after)]
+    error = [100 * curves["all"].mean_gap for curves in (calibration.before, calibration.after)]
     return (
         f"{study.name}: {calibration.title}. A detection is correct at IoU "
         f"{calibration.iou_threshold:g} or above. The mean gap between scores and the share of "
         f"correct detections (ECE) goes from {error[0]:.2f} to {error[1]:.2f} points, AP-Pool from "
-        f"{100 * before.pool['AP']:.2f} to {100 * after.pool['AP']:.2f}."
+        f"{100 * calibration.pool_before['AP']:.2f} to {100 * calibration.pool_after['AP']:.2f}."
     )
 
 

@@ -87,19 +87,22 @@ class Results:
 
     def where(self, keep: NDArray[np.bool_]) -> Results:
         """The rows of a mask over `ranking`; what is known of the file stays."""
-        ranking, rows = self.ranking, self.rows
-        place = np.cumsum(keep, dtype=np.int32) - np.int32(1)
-        inner = keep if rows is None else keep[rows]
+        ranking, rows, kept = self.ranking, self.rows, np.flatnonzero(keep)
+        inner = kept if rows is None else np.flatnonzero(keep[rows])
+        if rows is not None:
+            place = np.empty(len(keep), dtype=np.int32)
+            place[kept] = np.arange(len(kept), dtype=np.int32)
+            rows = place[rows[inner]]
         return replace(
             self,
             ranking=replace(
                 ranking,
-                image=ranking.image[keep],
-                category=ranking.category[keep],
-                score=ranking.score[keep],
+                image=ranking.image.take(kept),
+                category=ranking.category.take(kept),
+                score=ranking.score.take(kept),
             ),
             detections=self.detections[inner],
-            rows=None if rows is None else place[rows[inner]],
+            rows=rows,
         )
 
     def with_scores(self, score: NDArray[np.float64]) -> Results:
@@ -115,7 +118,9 @@ class Results:
         """Rows of `ranking` that have boxes, as rows of `detections`."""
         if self.rows is None:
             return rows
-        return np.searchsorted(self.rows, rows).astype(np.int32)
+        place = np.empty(len(self.ranking), dtype=np.int32)
+        place[self.rows] = np.arange(len(self.rows), dtype=np.int32)
+        return place[rows]
 
     def placed(self, matches: Matches) -> Matches:
         """Matches of `detections` that point at rows of `ranking`."""
