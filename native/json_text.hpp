@@ -135,14 +135,15 @@ class Cursor {
         p_ = stop;
         return true;
     }
-    // At a list of short decimal numbers; else false, and the cursor stays.
+    // At a list of N simple numbers; else false, and the cursor stays.
     template <std::size_t N>
-    bool short_numbers(std::array<double, N>& values) {
+    [[gnu::always_inline]] bool simple_numbers(std::array<double, N>& values) {
         Cursor item = *this;  // a copy can be held in registers
-        item.accept('[');
+        if (!item.accept('[')) return false;
         for (std::size_t i = 0; i < N; ++i) {
             item.skip_space();
-            if (!item.short_number(values[i])) return false;
+            if (!item.short_number(values[i]) && !item.simple_number(values[i])) return false;
+            if (item.accept(i + 1 < N ? ',' : ']')) continue;
             item.skip_space();
             if (!item.accept(i + 1 < N ? ',' : ']')) return false;
         }
@@ -165,20 +166,19 @@ class Cursor {
     const char* end_;
 };
 
-// Reads a decimal number of up to eight characters, as coordinates are, all at once; or leaves the
-// cursor where it is.
+// Reads an item of a list, a decimal number of up to eight characters as coordinates are, all at
+// once; or leaves the cursor where it is.
 [[gnu::always_inline]] inline bool Cursor::short_number(double& value) {
-    const char* p = p_;
-    const bool negative = *p == '-';
-    p += negative;
+    const char* const p = p_;
     const detail::Digits text(p);
     const std::uint64_t point = text.other & -text.other;
     const std::uint64_t stop = text.other ^ point;  // without the point: what ends the decimals
     const auto whole = static_cast<std::size_t>(std::countr_zero(text.other)) / 8;
     const auto length =
         static_cast<std::size_t>(std::countr_zero(stop)) / 8;  // 8 if it is not seen
-    if (whole == 0 || whole + 1 >= length || p[whole] != '.' || p + length >= end_) return false;
-    if ((*p == '0' && whole > 1) || is_digit(p[length]) || (p[length] | 0x20) == 'e') return false;
+    if (whole == 0 || whole + 1 >= length || p[whole] != '.') return false;
+    if (p[length] != ',' && p[length] != ']') return false;
+    if (*p == '0' && whole > 1) return false;
     // The digits behind the point move over it.
     const std::uint64_t before = (point >> 7) - 1;
     const std::uint64_t digits = (text.value & before) | (text.value >> 8 & ~before);
@@ -186,18 +186,25 @@ class Cursor {
     // Both are exact doubles: one rounding is made, as it should be.
     value = static_cast<double>(static_cast<std::int64_t>(sum)) /
             detail::kPowersOfTen[length - whole - 1];
-    if (negative) value = -value;
     p_ = p + length;
     return true;
 }
 
 [[gnu::always_inline]] inline bool Cursor::simple_number(double& value) {
     const char* p = p_;
-    const bool negative = *p == '-';
-    p += negative;
-    if (!is_digit(*p) || (*p == '0' && is_digit(p[1]))) return false;
+    bool negative = false;
+    if (*p == '-') [[unlikely]] {
+        negative = true;
+        ++p;
+    }
     std::uint64_t digits = 0;
-    std::size_t count = detail::take_digits(p, digits);
+    std::size_t count = 0;  // of those that are not a 0 before the point
+    if (*p == '0') {
+        if (is_digit(*++p)) return false;
+    } else {
+        count = detail::take_digits(p, digits);
+        if (count == 0) return false;
+    }
     std::ptrdiff_t power = 0;  // value = digits / 10^power
     if (*p == '.') {
         ++p;
