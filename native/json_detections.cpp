@@ -33,7 +33,7 @@ class DetectionBlock : public MaskedBlock {
         const char* const at = begin_ = cursor.position();
         box_missing_ = false;
         begin_mask();
-        if (shape_.match(cursor, [&](int field, Cursor& item) {
+        if (shape_.match(cursor, [&](int field, Cursor& item) __attribute__((always_inline)) {
                 switch (field) {
                     case 0: return item.short_integer(image_id_);
                     case 1: return item.short_integer(category_id_);
