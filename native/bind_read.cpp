@@ -232,7 +232,7 @@ nb::dict collected(Collector& collector, bool exact) {
     out["detail"] =
         collector.everywhere() ? nb::none() : nb::object(nb::cast(take(collector.detail)));
     out["file_row"] =
-        collector.whole() ? nb::none() : nb::object(nb::cast(take(collector.file_row)));
+        collector.gaps() ? nb::object(nb::cast(take(collector.file_row))) : nb::none();
     out["box"] = take(collector.box, 4);
     out["masks"] = with_masks ? nb::object(mask_dict(collector.masks)) : nb::none();
     out["total"] = collector.total;

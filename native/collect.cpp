@@ -24,11 +24,13 @@ void filter(Column<T>& column, const std::vector<std::uint8_t>& keep, std::size_
     column.shrink(to * width);
 }
 
+// Appends `count` of the values, those of `picked`; `all` where that is each of them.
 template <class T>
-void append_picked(Column<T>& column, const T* values, const std::vector<std::int32_t>& rows,
-                   std::size_t count) {
+void append_picked(Column<T>& column, const T* values, const std::vector<std::int32_t>& picked,
+                   std::size_t count, bool all) {
+    if (all) return column.append(values, count);
     T* const to = column.extend(count);
-    for (std::size_t k = 0; k < count; ++k) to[k] = values[rows[k]];
+    for (std::size_t k = 0; k < count; ++k) to[k] = values[picked[k]];
 }
 
 }  // namespace
@@ -105,17 +107,20 @@ void Collector::add_all(const NewRows& block) {
 
 void Collector::add_wanted(const NewRows& block) {
     const std::size_t before = score.size(), count = pick_wanted(block);
-    append_picked(image, block.image, picked_, count);
-    append_picked(category, block.category, picked_, count);
-    append_picked(score, block.score, picked_, count);
+    const bool all = count == block.rows;
+    if (!all) begin_gaps();
+    append_picked(image, block.image, picked_, count, all);
+    append_picked(category, block.category, picked_, count, all);
+    append_picked(score, block.score, picked_, count, all);
     const std::size_t details = everywhere() ? count : pick_details(block, before, count);
     const std::size_t first = box.size() / 4;
-    std::int64_t* to_row = file_row.extend(details);
-    double* to_box = box.extend(4 * details);
-    for (std::size_t k = 0; k < details; ++k) {
-        to_row[k] = total + picked_[k];
-        block.box.copy(static_cast<std::size_t>(picked_[k]), to_box + 4 * k);
+    if (gaps_) {
+        std::int64_t* const to = file_row.extend(details);
+        for (std::size_t k = 0; k < details; ++k) to[k] = total + picked_[k];
     }
+    double* to_box = box.extend(4 * details);
+    for (std::size_t k = 0; k < details; ++k)
+        block.box.copy(static_cast<std::size_t>(picked_[k]), to_box + 4 * k);
     if (!block.masks.kind) return;
     for (std::size_t k = 0; k < details; ++k) {
         const auto row = static_cast<std::size_t>(picked_[k]);
@@ -123,6 +128,16 @@ void Collector::add_wanted(const NewRows& block) {
         masks.skip_to(first + k);
         masks.append(block.masks, row - block.first_mask);
     }
+}
+
+// From now on rows are not where they were in the file; small files seldom pay for that.
+void Collector::begin_gaps() {
+    if (gaps_) return;
+    gaps_ = true;
+    const std::size_t rows = box.size() / 4;
+    std::int64_t* const to = file_row.extend(rows);
+    for (std::size_t k = 0; k < rows; ++k)
+        to[k] = everywhere() ? static_cast<std::int64_t>(k) : detail.data()[k];
 }
 
 // Picks the rows that may be among the best of a group; returns how many. Rows are written before
@@ -225,6 +240,7 @@ void Collector::filter_details(const std::vector<std::uint8_t>& keep) {
 }
 
 void Collector::filter_rows(const std::vector<std::uint8_t>& keep) {
+    begin_gaps();
     if (everywhere())
         filter_details(keep);
     else {

@@ -133,7 +133,7 @@ class Collector {
     Column<std::int32_t> image, category;
     Column<double> score;
     Column<std::int32_t> detail;    // rows with a box, where not all have one
-    Column<std::int64_t> file_row;  // where those were among all rows, where some are dropped
+    Column<std::int64_t> file_row;  // where those were among all rows, once some are dropped
     Column<double> box;
     MaskColumns masks;       // of the rows with a box, from the first mask on
     std::int64_t total = 0;  // rows added
@@ -141,6 +141,8 @@ class Collector {
     std::vector<std::int64_t> per_image, per_category, first_of_image;
     // Every row that is kept has a box.
     bool everywhere() const { return cells_.everywhere(); }
+    // Rows were dropped.
+    bool gaps() const { return gaps_; }
     // No row is dropped and every one has a box.
     bool whole() const { return caps_.empty() && everywhere(); }
 
@@ -152,6 +154,7 @@ class Collector {
     std::size_t pick_details(const NewRows& block, std::size_t before, std::size_t count);
     bool take_wanted(std::int32_t at, std::int32_t of, double value);
     void note(std::int32_t at, std::int32_t of, double value);
+    void begin_gaps();
     void begin_choosing();
     void size_floors();
     std::size_t images() const { return images_ ? images_ : image_ids.size(); }
@@ -164,6 +167,7 @@ class Collector {
     std::size_t images_;
     std::size_t room_;  // rows held before those that were passed by others are dropped
     bool choosing_ = false;
+    bool gaps_ = false;
     std::vector<std::uint8_t> capped_;  // [classes] a cap counts its rows
     std::vector<std::int32_t> picked_;  // rows of the block that is added
     int threads_;

@@ -63,6 +63,99 @@ constexpr auto make_keys(Names... names) {
     return Keys<sizeof...(Names)>({std::string_view(names)...});
 }
 
+// Which key the cursor is at, -1 for none of them, and passes it by.
+template <std::size_t N>
+int find_key(Cursor& cursor, const Keys<N>& keys) {
+    const String name = cursor.string();
+    std::string plain;
+    std::string_view key = name.raw;
+    if (name.escaped) {
+        append_unescaped(name, plain);
+        key = plain;
+    }
+    for (std::size_t i = 0; i < N; ++i)
+        if (keys[i] == key) return static_cast<int>(i);
+    return -1;
+}
+
+// The text of a record around its values, learned from one record: others nearly always have the
+// same, and are then read without a look at single keys.
+template <std::size_t N>
+class Shape {
+   public:
+    // Takes the record at the cursor, which has been read: N values, of the first N keys.
+    template <class Keys>
+    void learn(Cursor cursor, const Keys& keys) {
+        left_ = 0;
+        std::size_t count = 0;
+        const char* from = cursor.position();
+        cursor.expect('{', "");
+        do {
+            cursor.skip_space();
+            const int field = find_key(cursor, keys);
+            cursor.skip_space();
+            cursor.expect(':', "");
+            cursor.skip_space();
+            if (count == N || field < 0 || field >= static_cast<int>(N)) return;
+            fields_[count] = field;
+            if (!pieces_[count++].take(from, cursor.position())) return;
+            cursor.skip_value();
+            from = cursor.position();
+            cursor.skip_space();
+        } while (cursor.accept(','));
+        if (count == N && pieces_[N].take(from, cursor.position() + 1)) left_ = kMisses;
+    }
+    // Calls read(field, cursor) at each value. False, with the cursor where it was, if that
+    // is false or the text is another.
+    template <class Read>
+    [[gnu::always_inline]] bool match(Cursor& cursor, Read&& read) {
+        if (left_ == 0) return false;
+        Cursor item = cursor;  // a copy can be held in registers
+        for (std::size_t i = 0; i <= N; ++i) {
+            // A branch that is foretold: what follows need not wait for the comparison.
+            if (pieces_[i].begins(item.position())) [[likely]] {
+                item.seek(item.position() + pieces_[i].size());
+                if (i == N || read(fields_[i], item)) continue;
+            }
+            --left_;
+            return false;
+        }
+        left_ = kMisses;
+        cursor = item;
+        return true;
+    }
+
+   private:
+    static constexpr int kMisses = 4;  // so many in a row, and it is not tried again
+    // Up to 24 characters, compared in three words.
+    class Piece {
+       public:
+        bool take(const char* from, const char* to) {
+            size_ = static_cast<std::size_t>(to - from);
+            if (size_ > sizeof word_) return false;
+            std::memset(word_, 0, sizeof word_);
+            std::memset(mask_, 0, sizeof mask_);
+            std::memcpy(word_, from, size_);
+            std::memset(mask_, 0xff, size_);
+            return true;
+        }
+        std::size_t size() const { return size_; }
+        bool begins(const char* text) const {
+            std::uint64_t other = 0;
+            for (std::size_t k = 0; k < 3; ++k)
+                other |= (detail::load8(text + 8 * k) ^ word_[k]) & mask_[k];
+            return other == 0;
+        }
+
+       private:
+        std::uint64_t word_[3], mask_[3];
+        std::size_t size_;
+    };
+    std::array<Piece, N + 1> pieces_;
+    std::array<int, N> fields_;
+    int left_ = 0;  // misses until it is not tried
+};
+
 // What all blocks share: where their text stands in the file, and what was wrong in it.
 class BlockBase {
    public:
@@ -165,7 +258,7 @@ class BlockBase {
         }
     }
     bool read_box(Cursor& cursor, std::array<double, 4>& box) {
-        if (cursor.short_numbers(box)) return true;
+        if (cursor.simple_numbers(box)) return true;
         const char* at = cursor.position();
         std::size_t count = 0;
         if (!read_numbers(cursor, "bbox", [&](Cursor& item) {
@@ -214,21 +307,6 @@ class BlockBase {
             cursor.expect(',', "expected ',' or '}'");
             cursor.skip_space();
         }
-    }
-
-    // Which key the cursor is at, -1 for none of them, and passes it by.
-    template <std::size_t N>
-    static int find_key(Cursor& cursor, const Keys<N>& keys) {
-        const String name = cursor.string();
-        std::string plain;
-        std::string_view key = name.raw;
-        if (name.escaped) {
-            append_unescaped(name, plain);
-            key = plain;
-        }
-        for (std::size_t i = 0; i < N; ++i)
-            if (keys[i] == key) return static_cast<int>(i);
-        return -1;
     }
 
     std::int64_t byte_ = 0;

@@ -31,12 +31,21 @@ class DetectionBlock : public MaskedBlock {
         static constexpr auto keys = make_keys("image_id", "category_id", "bbox", "score",
                                                "segmentation", "annotations", "images");
         const char* const at = begin_ = cursor.position();
+        box_missing_ = false;
+        begin_mask();
+        if (shape_.match(cursor, [&](int field, Cursor& item) __attribute__((always_inline)) {
+                switch (field) {
+                    case 0: return item.short_integer(image_id_);
+                    case 1: return item.short_integer(category_id_);
+                    case 2: return item.simple_numbers(box_);
+                    default: return item.simple_number(score_);
+                }
+            }))
+            return;
         unsigned seen = 0;
         image_id_ = category_id_ = 0;
         score_ = 0.0;
         box_ = {0, 0, 0, 0};
-        box_missing_ = false;
-        begin_mask();
         read_keys(cursor, keys, follows_, [&](int field) {
             seen |= 1u << field;
             switch (field) {
@@ -48,7 +57,10 @@ class DetectionBlock : public MaskedBlock {
                 default: cursor.skip_value();
             }
         });
-        if ((seen & 0xf) == 0xf) return;
+        if ((seen & 0xf) == 0xf) {
+            if (rows_ == 0) shape_.learn({at, cursor.position()}, keys);
+            return;
+        }
         if (seen >> 5)
             throw SyntaxError{at, "this is an annotation file, expected a list of detections"};
         for (const std::size_t field : {0, 1, 3})
@@ -99,6 +111,7 @@ class DetectionBlock : public MaskedBlock {
     std::array<double, 4> box_{};
     bool box_missing_ = false;
     std::array<std::int8_t, 8> follows_ = in_order<7>();
+    Shape<4> shape_;
 };
 
 // A block's ids as places among all ids.

@@ -3,7 +3,6 @@
 
 #include <array>
 #include <bit>
-#include <cfloat>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -33,14 +32,60 @@ struct String {
 void append_unescaped(const String& string, std::string& out);
 
 namespace detail {
-// Powers of ten that a double, and a 64-bit significand, hold exactly.
-inline constexpr double kPowersOfTen[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
-                                          1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
-                                          1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-inline constexpr long double kLongPowersOfTen[] = {1e0L,  1e1L,  1e2L,  1e3L,  1e4L,  1e5L,  1e6L,
-                                                   1e7L,  1e8L,  1e9L,  1e10L, 1e11L, 1e12L, 1e13L,
-                                                   1e14L, 1e15L, 1e16L, 1e17L, 1e18L, 1e19L, 1e20L,
-                                                   1e21L, 1e22L, 1e23L, 1e24L, 1e25L, 1e26L, 1e27L};
+// Powers of ten that a double holds exactly.
+inline constexpr double kPowersOfTen[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7};
+
+// 1 / 10^power as (high * 2^64 + low) / 2^(127 + places): 128 bits, the first of them 1, rounded up
+// where they are not exact.
+struct Reciprocal {
+    std::uint64_t high, low;
+    int places;
+};
+inline constexpr std::size_t kMostDecimals = 27;  // 5^27 is the last power below 2^63
+inline constexpr auto kReciprocals = [] {
+    std::array<Reciprocal, kMostDecimals + 1> table{};
+    table[0] = {std::uint64_t{1} << 63, 0, 0};
+    std::uint64_t divisor = 1;
+    for (std::size_t power = 1; power <= kMostDecimals; ++power) {
+        divisor *= 5;
+        const int width = std::bit_width(divisor);
+        std::uint64_t words[2] = {0, 0}, rest = std::uint64_t{1} << (width - 1);
+        for (std::size_t bit = 0; bit < 128; ++bit) {  // long division
+            rest *= 2;
+            const bool fits = rest >= divisor;
+            if (fits) rest -= divisor;
+            words[bit / 64] = words[bit / 64] << 1 | fits;
+        }
+        ++words[1];
+        table[power] = {words[0] + (words[1] == 0), words[1], width + static_cast<int>(power)};
+    }
+    return table;
+}();
+
+// digits / 10^power, correctly rounded, for powers up to kMostDecimals: the algorithm of Eisel and
+// Lemire. Of digits times reciprocal 54 bits are needed, and one that says how to round; 64 bits of
+// the reciprocal give these, unless a carry from the other 64 could change them.
+inline double divide_by_power_of_ten(std::uint64_t digits, std::size_t power) {
+    __extension__ using Product = unsigned __int128;
+    if (digits == 0) return 0.0;
+    const Reciprocal& reciprocal = kReciprocals[power];
+    const int shift = std::countl_zero(digits);
+    digits <<= shift;
+    Product product = Product{digits} * reciprocal.high;
+    if ((static_cast<std::uint64_t>(product >> 64) & 0x1ff) == 0x1ff) [[unlikely]]
+        product += Product{digits} * reciprocal.low >> 64;
+    const auto high = static_cast<std::uint64_t>(product >> 64);
+    const int dropped = 9 + static_cast<int>(high >> 63);
+    std::uint64_t significand = high >> dropped;  // 54 bits, the last to round by
+    // Exactly between two doubles, which can only be for small powers: the even one.
+    if (static_cast<std::uint64_t>(product) <= 1 && power <= 4 && (significand & 3) == 1 &&
+        significand << dropped == high) [[unlikely]]
+        significand ^= 1;
+    significand = (significand + 1) >> 1;
+    const int exponent = dropped + 2 - shift - reciprocal.places;
+    return static_cast<double>(static_cast<std::int64_t>(significand)) *
+           std::bit_cast<double>(static_cast<std::uint64_t>(1023 + exponent) << 52);
+}
 
 inline std::uint64_t load8(const char* p) {
     std::uint64_t word;
@@ -135,14 +180,15 @@ class Cursor {
         p_ = stop;
         return true;
     }
-    // At a list of short decimal numbers; else false, and the cursor stays.
+    // At a list of N simple numbers; else false, and the cursor stays.
     template <std::size_t N>
-    bool short_numbers(std::array<double, N>& values) {
+    [[gnu::always_inline]] bool simple_numbers(std::array<double, N>& values) {
         Cursor item = *this;  // a copy can be held in registers
-        item.accept('[');
+        if (!item.accept('[')) return false;
         for (std::size_t i = 0; i < N; ++i) {
             item.skip_space();
-            if (!item.short_number(values[i])) return false;
+            if (!item.short_number(values[i]) && !item.simple_number(values[i])) return false;
+            if (item.accept(i + 1 < N ? ',' : ']')) continue;
             item.skip_space();
             if (!item.accept(i + 1 < N ? ',' : ']')) return false;
         }
@@ -165,20 +211,19 @@ class Cursor {
     const char* end_;
 };
 
-// Reads a decimal number of up to eight characters, as coordinates are, all at once; or leaves the
-// cursor where it is.
+// Reads an item of a list, a decimal number of up to eight characters as coordinates are, all at
+// once; or leaves the cursor where it is.
 [[gnu::always_inline]] inline bool Cursor::short_number(double& value) {
-    const char* p = p_;
-    const bool negative = *p == '-';
-    p += negative;
+    const char* const p = p_;
     const detail::Digits text(p);
     const std::uint64_t point = text.other & -text.other;
     const std::uint64_t stop = text.other ^ point;  // without the point: what ends the decimals
     const auto whole = static_cast<std::size_t>(std::countr_zero(text.other)) / 8;
     const auto length =
         static_cast<std::size_t>(std::countr_zero(stop)) / 8;  // 8 if it is not seen
-    if (whole == 0 || whole + 1 >= length || p[whole] != '.' || p + length >= end_) return false;
-    if ((*p == '0' && whole > 1) || is_digit(p[length]) || (p[length] | 0x20) == 'e') return false;
+    if (whole == 0 || whole + 1 >= length || p[whole] != '.') return false;
+    if (p[length] != ',' && p[length] != ']') return false;
+    if (*p == '0' && whole > 1) return false;
     // The digits behind the point move over it.
     const std::uint64_t before = (point >> 7) - 1;
     const std::uint64_t digits = (text.value & before) | (text.value >> 8 & ~before);
@@ -186,18 +231,25 @@ class Cursor {
     // Both are exact doubles: one rounding is made, as it should be.
     value = static_cast<double>(static_cast<std::int64_t>(sum)) /
             detail::kPowersOfTen[length - whole - 1];
-    if (negative) value = -value;
     p_ = p + length;
     return true;
 }
 
 [[gnu::always_inline]] inline bool Cursor::simple_number(double& value) {
     const char* p = p_;
-    const bool negative = *p == '-';
-    p += negative;
-    if (!is_digit(*p) || (*p == '0' && is_digit(p[1]))) return false;
+    bool negative = false;
+    if (*p == '-') [[unlikely]] {
+        negative = true;
+        ++p;
+    }
     std::uint64_t digits = 0;
-    std::size_t count = detail::take_digits(p, digits);
+    std::size_t count = 0;  // of those that are not a 0 before the point
+    if (*p == '0') {
+        if (is_digit(*++p)) return false;
+    } else {
+        count = detail::take_digits(p, digits);
+        if (count == 0) return false;
+    }
     std::ptrdiff_t power = 0;  // value = digits / 10^power
     if (*p == '.') {
         ++p;
@@ -215,24 +267,9 @@ class Cursor {
         if (is_digit(*p)) return false;
         power += down ? exponent : -exponent;
     }
-    if (p >= end_ || count > 19 || power < 0 || power > 27) return false;
-    if (digits <= (std::uint64_t{1} << 53) && power <= 22) {
-        // Both are exact doubles: one rounding is made, as it should be.
-        value = static_cast<double>(digits) / detail::kPowersOfTen[power];
-    } else {
-#if LDBL_MANT_DIG == 64
-        // Both are exact in 64 bits, so the quotient is rounded once to 64 bits. Rounding it
-        // again to 53 can only go wrong where it stands exactly between two doubles.
-        const long double quotient =
-            static_cast<long double>(digits) / detail::kLongPowersOfTen[power];
-        std::uint64_t significand;
-        __builtin_memcpy(&significand, &quotient, sizeof significand);
-        if ((significand & 0x7ff) == 0x400) return false;
-        value = static_cast<double>(quotient);
-#else
+    if (p >= end_ || count > 19 || static_cast<std::size_t>(power) > detail::kMostDecimals)
         return false;
-#endif
-    }
+    value = detail::divide_by_power_of_ten(digits, static_cast<std::size_t>(power));
     if (negative) value = -value;
     p_ = p;
     return true;

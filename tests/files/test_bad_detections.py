@@ -115,6 +115,23 @@ def test_a_list_that_is_not_json(text: str, tmp_path: Path) -> None:
     refused(save(tmp_path / "r.json", whole), "byte ")
 
 
+BOXES = [
+    "1.5, 2.5, 3.5, 4.5]",
+    "[1.5, 2.5, 3.5, 4.5",
+    "[1.5 2.5, 3.5, 4.5]",
+    "[1.5, 2.5, 3.5, 4.5,]",
+]
+
+
+@pytest.mark.parametrize("box", BOXES)
+@pytest.mark.parametrize("before", [RECORD, RECORD.replace(", ", ","), RECORD[:-1] + ', "id": 1}'])
+def test_a_box_that_is_not_json(before: str, box: str, tmp_path: Path) -> None:
+    record = f'{{"image_id": 1, "category_id": 2, "bbox": {box}, "score": 1}}'
+    with pytest.raises(json.JSONDecodeError):
+        json.loads(record)
+    refused(save(tmp_path / "r.json", f"[{before}, {record}]"), "row 1, byte ")
+
+
 @pytest.mark.parametrize("item", ["1", "null", '"a"', "[]", "[1, 2]", "true", "NaN", "-1.5"])
 def test_a_record_that_is_no_object(item: str, tmp_path: Path) -> None:
     refused(save(tmp_path / "r.json", with_row(item)), "row 1, byte ", "expected '{'")

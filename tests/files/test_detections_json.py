@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -246,6 +247,33 @@ def test_halves_between_doubles(tmp_path: Path) -> None:
                 text = str(scaled + step).rjust(length + 1, "0")
                 texts.append(f"{text[:-length]}.{text[-length:]}")
     assert bits(scores(texts, tmp_path)) == bits([float(text) for text in texts])
+
+
+values = st.one_of(st.integers(-99, 10**10), st.floats(-1e4, 1e4), st.just(1e-30))
+records = st.fixed_dictionaries(
+    {
+        "image_id": st.integers(-3, 10**18),
+        "category_id": st.integers(0, 2000),
+        "bbox": st.lists(values.map(abs), min_size=4, max_size=4),
+        "score": values,
+    },
+    optional={"id": st.integers(0, 9), "score ": st.just("}, {")},
+)
+orders = st.sampled_from([lambda items: items, reversed, sorted])
+separators = st.sampled_from([(",", ":"), (", ", ": "), (" ,\n" + " " * 30, "\t:\r\n")])
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(records, orders, separators, st.integers(1, 9)), min_size=1, max_size=9))
+def test_records_of_one_layout_and_then_of_another(
+    tmp_path_factory: pytest.TempPathFactory, runs: list[tuple[Any, ...]]
+) -> None:
+    rows, texts = [], []
+    for row, order, separators, count in runs:
+        rows += [row] * count
+        texts += [json.dumps(dict(order(row.items())), separators=separators)] * count
+    path = save(tmp_path_factory.getbasetemp() / "runs.json", f"[{', '.join(texts)}]")
+    assert_holds(lvdet.read_detections(path), rows)
 
 
 @pytest.mark.parametrize("between", [",", ", ", "\r\n\t, "])

@@ -199,7 +199,8 @@ def _detections(
         masks,
         boxes_given=rows_in_all == 0 or without < rows_in_all,
         source=ranking.source,
-        file_row=columns["file_row"],
+        # Where no row was dropped, rows of the ranking are rows of the file.
+        file_row=columns["detail"] if columns["file_row"] is None else columns["file_row"],
     )
 
 

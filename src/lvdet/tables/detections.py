@@ -30,7 +30,7 @@ class Detections:
     masks:    N masks, or None
     boxes_given: False where all boxes were made from the masks
     source:   what to call this table in messages
-    file_row: [N] int64, rows of the file, where some of it were left out when it was read
+    file_row: [N] int64 or int32, rows of the file, where some of it were left out when it was read
     """
 
     image: NDArray[np.int32]
@@ -42,7 +42,7 @@ class Detections:
     masks: Masks | None = None
     boxes_given: bool = True
     source: str = "detections"
-    file_row: NDArray[np.int64] | None = None
+    file_row: NDArray[np.int64] | NDArray[np.int32] | None = None
 
     def __post_init__(self) -> None:
         rows = len(self.score)
@@ -71,7 +71,9 @@ class Detections:
         require_rows(self.source, "image", self.image, len(self.image_ids))
         require_rows(self.source, "category", self.category, len(self.category_ids))
         if self.file_row is not None:
-            require_columns(self, self.source, {"file_row": (np.int64, (rows,))})
+            narrow = getattr(self.file_row, "dtype", None) == np.int32
+            dtype = np.int32 if narrow else np.int64
+            require_columns(self, self.source, {"file_row": (dtype, (rows,))})
         if self.masks is not None and len(self.masks) != rows:
             raise InputError(f"{self.source}: {len(self.masks)} masks for {rows} detections")
 
