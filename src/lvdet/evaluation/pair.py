@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from hashlib import blake2b
 from typing import Any, TypeVar
 
 import numpy as np
@@ -54,7 +53,7 @@ class Pair:
         self._groups = gt.categories.groups()
         self._answers: dict[tuple[object, ...], Any] = {}
         self._pools: dict[tuple[bytes, ...], Pools] = {}
-        self._digested: tuple[_Mask, bytes] | None = None
+        self._digested: tuple[_Mask, tuple[int, int]] | None = None
         self._last: tuple[object, _Mask | None] | None = None
 
     @property
@@ -267,12 +266,13 @@ class Pair:
         answer: _Answer = self._answers[key]
         return answer
 
-    def _digest(self, keep: _Mask | None) -> bytes:
-        """The same for equal rows."""
+    def _digest(self, keep: _Mask | None) -> tuple[int, int]:
+        """The same for equal rows, and for others with a chance of one in 2^64."""
         if keep is None:
-            return b""
+            return 0, -1
         if self._digested is None or self._digested[0] is not keep:
-            self._digested = keep, blake2b(np.packbits(keep).tobytes()).digest()
+            rows = hash(np.packbits(keep).tobytes()), int(np.count_nonzero(keep))
+            self._digested = keep, rows
         return self._digested[1]
 
 

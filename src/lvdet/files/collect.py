@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -103,10 +102,9 @@ def new_collector(caps: Sequence[Cap] = (), gt: GroundTruth | None = None) -> _n
 
 def _temporary_folder() -> str:
     """Where masks may move to; one that cannot be used is said only if they have to."""
-    try:
-        return tempfile.gettempdir()
-    except FileNotFoundError:
-        return os.environ.get("TMPDIR") or "/tmp"
+    named = [os.environ[name] for name in ("TMPDIR", "TEMP", "TMP") if os.environ.get(name)]
+    usable = (folder for folder in (*named, "/tmp", "/var/tmp") if os.access(folder, os.W_OK))
+    return next(usable, named[0] if named else "/tmp")
 
 
 def add_table(table: Detections, collector: _native.Collector) -> FileReport:

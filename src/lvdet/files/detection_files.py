@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
 import os
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +20,7 @@ from lvdet.files.collect import (
     new_collector,
 )
 from lvdet.files.detections_json import collect_json, write_json
-from lvdet.files.opening import expand, shares
+from lvdet.files.opening import GZIP, expand, shares
 from lvdet.files.progress import Progress, Update, track
 from lvdet.files.records import from_columns, from_records, load_npz
 from lvdet.files.writing import require_ending
@@ -164,11 +162,12 @@ def may_have_masks(files: NamedFiles) -> bool:
     try:
         with open(first, "rb") as file:
             head = file.read(_HEAD)
-        if head[:2] == b"\x1f\x8b":
-            with gzip.open(first) as unpacked:
-                head = unpacked.read(_HEAD)
-    except (OSError, EOFError, zlib.error):
+    except OSError:
         return False  # said when it is read
+    if head[:2] == GZIP:
+        from lvdet.files.spooling import unpacked_head
+
+        head = unpacked_head(first, _HEAD)
     return b'"segmentation"' in head
 
 

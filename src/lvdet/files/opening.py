@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import glob
-import gzip
 import os
-import shutil
 import sys
-import tempfile
 import threading
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import accumulate
@@ -25,6 +20,8 @@ from lvdet.files.progress import Update
 #: Bytes a thread parses at a time. Small enough that the working memory of all threads is a
 #: few megabytes, large enough that handing out chunks costs nothing.
 CHUNK = 1 << 21
+#: How compressed files begin.
+GZIP = b"\x1f\x8b"
 
 
 @contextmanager
@@ -37,25 +34,17 @@ def open_plain(path: Path) -> Iterator[IO[bytes]]:
                 sys.stdin.buffer if str(path) == "-" else stack.enter_context(open(path, "rb"))
             )
             if str(path) == "-" or not file.seekable():
-                file = _spooled(stack, file)
-            if file.read(2) == b"\x1f\x8b":
+                from lvdet.files.spooling import spooled
+
+                file = spooled(stack, file)
+            if file.read(2) == GZIP:
+                from lvdet.files.spooling import unpacked
+
                 file.seek(0)
-                try:
-                    file = _spooled(stack, gzip.GzipFile(fileobj=file))
-                except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-                    raise InputError(f"{path}: corrupt gzip data ({error})") from None
+                file = unpacked(stack, file, path)
             yield file
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from None
-
-
-def _spooled(stack: ExitStack, source: IO[bytes] | gzip.GzipFile) -> IO[bytes]:
-    """The content as a temporary file, at its beginning."""
-    file = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
-    shutil.copyfileobj(source, file, 1 << 20)
-    file.flush()
-    file.seek(0)
-    return file
 
 
 def run_reader(
@@ -121,7 +110,9 @@ def expand(source: str | os.PathLike[str]) -> list[Path]:
         if not found:
             raise InputError(f"{text}: the folder is empty")
         return found
-    if glob.has_magic(text):
+    if any(letter in text for letter in "*?["):
+        import glob
+
         found = sorted(Path(p) for p in glob.glob(text, recursive=True) if Path(p).is_file())
         if not found:
             raise InputError(f"{text}: no files match")
