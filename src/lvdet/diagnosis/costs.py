@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from lvdet import _native
 from lvdet.diagnosis.kinds import (
     BACKGROUND,
     BOTH,
@@ -103,7 +104,7 @@ def work_out(
 
 def _each(category: NDArray[np.int32], classes: int) -> NDArray[np.int64]:
     """[C] how many there are of each class."""
-    return np.bincount(category, minlength=classes)
+    return _native.count_rows(category, classes)
 
 
 def _best_of_each_object(
@@ -134,15 +135,13 @@ def _ranked_again(
     moved = kept & (category != rows.category)
     stays = np.flatnonzero(kept & ~moved).astype(np.int32)
     few = np.flatnonzero(moved).astype(np.int32)
-    begins = np.append(
-        0, np.cumsum(np.bincount(category[stays], minlength=len(pair.gt.categories)))
-    )
+    begins = np.append(0, np.cumsum(_each(category[stays], len(pair.gt.categories))))
     of_class = category[few]
     spans = begins[of_class], begins[of_class + 1]
     first = _first(score, stays, *spans, lambda ours: ours <= score[few])
     last = _first(score, stays, *spans, lambda ours: ours < score[few])
-    ends = dict(zip(first.tolist(), last.tolist(), strict=True))  # the same for equal scores
-    tied = np.concatenate([np.arange(0), *(np.arange(at, ends[at]) for at in sorted(ends))])
+    ties = {span for span in zip(first.tolist(), last.tolist(), strict=True) if span[0] < span[1]}
+    tied = np.concatenate([np.arange(0), *(np.arange(*span) for span in sorted(ties))])
     before = np.append(first, tied)  # how many stay before each
     few = np.append(few, stays[tied])
     ids = detections.image_ids[detections.image[rows.detection[few]]]
