@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Any
@@ -217,6 +216,8 @@ def _lists(
 
 def write_ground_truth(gt: GroundTruth, path: str | os.PathLike[str]) -> None:
     """Writes the table as an LVIS or COCO annotation file."""
+    import json
+
     images: list[dict[str, Any]] = []
     for row in range(len(gt.images)):
         image: dict[str, Any] = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -165,6 +164,8 @@ def may_have_masks(files: NamedFiles) -> bool:
         with open(first, "rb") as file:
             head = file.read(_HEAD)
         if head[:2] == b"\x1f\x8b":
+            import gzip
+
             with gzip.open(first) as unpacked:
                 head = unpacked.read(_HEAD)
     except (OSError, EOFError, zlib.error):

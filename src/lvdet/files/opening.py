@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import gzip
 import os
 import shutil
 import sys
@@ -14,13 +13,16 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import accumulate
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lvdet.errors import InputError
 from lvdet.files.progress import Update
+
+if TYPE_CHECKING:
+    import gzip
 
 #: Bytes a thread parses at a time. Small enough that the working memory of all threads is a
 #: few megabytes, large enough that handing out chunks costs nothing.
@@ -39,6 +41,8 @@ def open_plain(path: Path) -> Iterator[IO[bytes]]:
             if str(path) == "-" or not file.seekable():
                 file = _spooled(stack, file)
             if file.read(2) == b"\x1f\x8b":
+                import gzip
+
                 file.seek(0)
                 try:
                     file = _spooled(stack, gzip.GzipFile(fileobj=file))

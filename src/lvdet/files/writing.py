@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -48,6 +47,8 @@ def write_text(text: str, path: str | os.PathLike[str]) -> None:
 
 def write_json(content: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
     """Writes JSON that people can read too, whole or not at all."""
+    import json
+
     write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", path)
 
 

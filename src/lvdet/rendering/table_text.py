@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 
 _LATEX = str.maketrans(
     {
@@ -126,6 +125,8 @@ def latex(layouts: Sequence[Layout]) -> str:
 
 def html(title: str, layouts: Sequence[Layout], notes: Sequence[str] = ()) -> str:
     """Tables for a notebook, under a title; every text is escaped."""
+    from html import escape
+
     parts = [f"<p>{escape(title)}</p>"]
     for layout in layouts:
         head = "".join(f"<th>{escape(cell)}</th>" for cell in layout.head)

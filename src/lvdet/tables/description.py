@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from html import escape
 
 
 def describe_line(table: object, *facts: str) -> str:
@@ -14,6 +13,8 @@ def describe_line(table: object, *facts: str) -> str:
 
 def describe_html(table: object, facts: Mapping[str, object]) -> str:
     """A table of facts under the name of the class; every text is escaped."""
+    from html import escape
+
     lines = "".join(
         f"<tr><th>{escape(name)}</th><td>{escape(_shown(value))}</td></tr>"
         for name, value in facts.items()
