@@ -132,8 +132,7 @@ class Pair:
 
     def rows_in(self, images: _Mask) -> _Mask:
         """[K] which rows of the match are of some of the images ([I])."""
-        ranking = self.results.ranking
-        return images[image_rows(self.gt, ranking)][ranking.image[self.matches.detection]]
+        return take(images[image_rows(self.gt, self.results.ranking)], self._row_images)
 
     def curves(self, budgets: Sequence[Budget], classes: _Rows) -> Curves:
         """[C, A, T] the curves of classes (rows) in every range of area; NaN for the others."""
@@ -193,7 +192,8 @@ class Pair:
 
     def forget(self) -> None:
         """Frees what was worked out on top of the match; it is made again where it is asked for."""
-        self.__dict__.pop("_ranks", None)
+        for name in ("_ranks", "_row_images"):
+            self.__dict__.pop(name, None)
         self._answers.clear()
         self._pools.clear()
 
@@ -218,6 +218,11 @@ class Pair:
     @cached_property
     def _ranks(self) -> Ranks:
         return Ranks(self.results.ranking, self.matches.detection)
+
+    @cached_property
+    def _row_images(self) -> NDArray[np.int32]:
+        """[K] the image of each row of the match, as in the ranking."""
+        return take(self.results.ranking.image, self.matches.detection)
 
     def _match(self, options: MatchOptions) -> Matches:
         return self.results.placed(match(self.gt, self.results.detections, options))
