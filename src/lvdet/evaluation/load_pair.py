@@ -14,6 +14,7 @@ from lvdet.files.annotation_files import read_ground_truth
 from lvdet.files.detection_files import (
     may_have_masks,
     named_files,
+    prepare,
     read_detections,
     read_results,
 )
@@ -62,6 +63,8 @@ def load_pair(
         masks = _has_masks(results) if files is None else may_have_masks(files)
 
     truth = gt
+    if files is not None and not isinstance(truth, GroundTruth):
+        prepare(files)
     if not isinstance(truth, GroundTruth):
         truth = read_ground_truth(truth, masks=masks, progress=progress)
     if files is not None and needs is None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,6 +34,7 @@ from lvdet.tables.values import Problem, require
 
 #: Bytes looked at to see whether a file has masks.
 _HEAD = 1 << 16
+_PARQUET = (".parquet", ".pq")
 
 
 class NamedFiles(NamedTuple):
@@ -150,10 +154,23 @@ def load_detections(
     return tables, problems
 
 
+def prepare(files: NamedFiles) -> None:
+    """Begins to load what reading the files takes while something else is read: importing Arrow
+    takes as long as reading the annotations."""
+    if any(path.suffix.lower() in _PARQUET for path in files.paths):
+        with suppress(RuntimeError):  # the system allows no more threads
+            threading.Thread(target=_import_arrow).start()
+
+
+def _import_arrow() -> None:
+    with suppress(ImportError):  # said when it is read
+        import_module("lvdet.files.parquet").import_arrow()
+
+
 def may_have_masks(files: NamedFiles) -> bool:
     """False where the beginning of the first file has no masks, though later rows may."""
     first = files.paths[0]
-    if first.suffix.lower() in (".parquet", ".pq"):
+    if first.suffix.lower() in _PARQUET:
         from lvdet.files.parquet import holds_masks
 
         return holds_masks(first)
@@ -234,7 +251,7 @@ def _add_file(
 ) -> FileReport:
     ending = path.suffix.lower()
     try:
-        if ending in (".parquet", ".pq"):
+        if ending in _PARQUET:
             from lvdet.files.parquet import collect_parquet
 
             return collect_parquet(path, collector, masks=masks, update=update)

@@ -68,6 +68,11 @@ def parquet_tables(path: Path, *, masks: bool, update: Update | None) -> Iterato
             yield table
 
 
+def import_arrow() -> None:
+    """Loads what reading takes, which is otherwise loaded when a file is opened."""
+    import pyarrow.parquet  # noqa: F401
+
+
 @contextmanager
 def _opened(path: Path) -> Iterator[Any]:
     import pyarrow as pa
