@@ -112,19 +112,18 @@ class CellMatcher {
         }
         if (truths == 0) return;
         if (boxes) boxes_.load(found_.box, found_rows, founds);
-        for (std::size_t g = 0; g < truths; ++g) {
-            const std::int32_t row = truth_rows[g];
-            const auto add = [&](std::size_t d, double value) {
-                if (value >= lowest_ && !dropped(found_area_[d]))
-                    near_.push_back(
-                        {static_cast<std::int32_t>(d), static_cast<std::int32_t>(g), value});
-            };
-            if (boxes)
-                boxes_.overlaps(truth_.box + 4 * index(row), truth_.crowd[row], lowest_, add);
-            else
-                for (std::size_t d = 0; d < founds; ++d)
-                    add(d, masks_.overlap(d, g, truth_.crowd[row], lowest_));
-        }
+        const auto add = [&](std::size_t d, std::size_t g, double value) {
+            if (value >= lowest_ && !dropped(found_area_[d]))
+                near_.push_back(
+                    {static_cast<std::int32_t>(d), static_cast<std::int32_t>(g), value});
+        };
+        for (std::size_t g = 0; boxes && g < truths; ++g)
+            boxes_.overlaps(truth_.box + 4 * index(truth_rows[g]), truth_.crowd[truth_rows[g]],
+                            lowest_, [&](std::size_t d, double value) { add(d, g, value); });
+        // The edges of a mask are kept while it is compared.
+        for (std::size_t d = 0; !boxes && d < founds; ++d)
+            for (std::size_t g = 0; g < truths; ++g)
+                add(d, g, masks_.overlap(d, g, truth_.crowd[truth_rows[g]], lowest_));
         std::sort(near_.begin(), near_.end(), [](const Near& a, const Near& b) {
             if (a.detection != b.detection) return a.detection < b.detection;
             return a.overlap > b.overlap || (a.overlap == b.overlap && a.truth > b.truth);
