@@ -245,33 +245,41 @@ void keep_top(const std::int32_t* group, std::size_t groups, const double* score
                 slot[g] * buckets + bucket_of(cuts[static_cast<std::size_t>(slot[g])], score[i]))];
         });
     });
-    for (std::size_t s = 0; s + 1 < cuts.size(); ++s)
+    // The rows of those buckets, by group: where each part puts its own.
+    std::vector<std::vector<std::int64_t>> next(parts, std::vector<std::int64_t>(cuts.size()));
+    std::vector<std::int64_t> starts(cuts.size(), 0);
+    for (std::size_t s = 0; s + 1 < cuts.size(); ++s) {
+        std::int64_t here = 0;
         for (;; ++cuts[s].bucket) {
-            std::int64_t here = 0;
-            for (const auto& histogram : histograms)
-                here += histogram[s * static_cast<std::size_t>(buckets) +
-                                  static_cast<std::size_t>(cuts[s].bucket)];
+            here = 0;
+            for (std::size_t part = 0; part < parts; ++part) {
+                next[part][s] = starts[s] + here;
+                here += histograms[part][s * static_cast<std::size_t>(buckets) +
+                                         static_cast<std::size_t>(cuts[s].bucket)];
+            }
             if (here > cuts[s].left) break;
             cuts[s].left -= here;
         }
-    std::vector<std::vector<std::pair<std::int32_t, Scored>>> edges(parts);
+        starts[s + 1] = starts[s] + here;
+    }
+    Buffer<std::int32_t> edge(static_cast<std::size_t>(starts.back()));
     parallel_for(parts, threads, [&](std::size_t part) {
         each(part, [&](std::size_t i, std::size_t g) {
-            const Cut& cut = cuts[static_cast<std::size_t>(slot[g])];
-            const std::int64_t bucket = bucket_of(cut, score[i]);
-            keep[i] = bucket <= cut.bucket;
-            if (bucket == cut.bucket)
-                edges[part].push_back({slot[g], {score[i], static_cast<std::int32_t>(i)}});
+            const auto s = static_cast<std::size_t>(slot[g]);
+            const std::int64_t bucket = bucket_of(cuts[s], score[i]);
+            keep[i] = bucket <= cuts[s].bucket;
+            if (bucket == cuts[s].bucket)
+                edge[static_cast<std::size_t>(next[part][s]++)] = static_cast<std::int32_t>(i);
         });
     });
-    std::vector<std::vector<Scored>> edge(cuts.size());
-    for (const auto& part : edges)
-        for (const auto& [s, entry] : part) edge[static_cast<std::size_t>(s)].push_back(entry);
-    for (std::size_t s = 0; s + 1 < cuts.size(); ++s) {
-        const auto last = edge[s].begin() + cuts[s].left;
-        std::nth_element(edge[s].begin(), last, edge[s].end());
-        for (auto it = last; it != edge[s].end(); ++it) keep[static_cast<std::size_t>(it->row)] = 0;
-    }
+    parallel_for(cuts.size() - 1, threads, [&](std::size_t s) {
+        const auto begin = edge.begin() + starts[s], end = edge.begin() + starts[s + 1];
+        std::nth_element(begin, begin + cuts[s].left, end, [&](std::int32_t a, std::int32_t b) {
+            return Scored{score[a], a} < Scored{score[b], b};
+        });
+        for (auto it = begin + cuts[s].left; it != end; ++it)
+            keep[static_cast<std::size_t>(*it)] = 0;
+    });
 }
 
 std::vector<std::int64_t> count_rows(const std::int32_t* group, std::size_t groups,
