@@ -19,6 +19,8 @@ from lvdet.limits.budgets import Budget, apply
 from lvdet.limits.ranks import Ranks
 from lvdet.matching.match import match, to_be_found
 from lvdet.matching.match_options import MatchOptions
+from lvdet.plausibility.finding import Finding
+from lvdet.plausibility.findings import findings
 from lvdet.tables.ground_truth import GroundTruth
 from lvdet.tables.matches import Matches
 from lvdet.tables.problems import image_rows
@@ -67,6 +69,11 @@ class Pair:
         if self._matches is None:
             self._matches = self._match(self.options)
         return self._matches
+
+    @cached_property
+    def findings(self) -> list[Finding]:
+        """What shows that the results are not what their owner thinks."""
+        return findings(self.gt, self.results, iou=self.iou)
 
     def matched_at(self, threshold: float, *, partners: bool = False) -> tuple[Matches, int]:
         """A match that has this IoU threshold, and the threshold's place in it: the one match; or
