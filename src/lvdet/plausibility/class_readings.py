@@ -9,7 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lvdet.plausibility.finding import Finding
-from lvdet.plausibility.image_sample import Objects, Sample, known_classes
+from lvdet.plausibility.image_sample import (
+    MANY_IMAGES,
+    MANY_ROWS,
+    Objects,
+    Sample,
+    known_classes,
+    take_sample,
+)
 from lvdet.plausibility.pairing import Pairing
 from lvdet.tables.ground_truth import GroundTruth
 from lvdet.tables.problems import rows_of
@@ -29,8 +36,17 @@ _GAIN, _CLASSES = 20, 4
 _ONE_CLASS = 0.6
 #: … and so many times as many as are found as given.
 _RATIO = 4
+#: Where fewer are found than that, beyond chance, any other mapping may be looked for.
+_WEAK = 0.1
+#: A mapping that was learned finds this share of other objects beyond chance, so many standard
+#: errors, and objects of so many classes.
+_LEARNED, _BEYOND, _MANY = 0.03, 8, 8
+_LEARNED_RATIO = 2.5
 #: Objects by which an id is taken for a class.
 _FEWEST = 2
+
+
+_LEARNED_NAME = "with most ids standing for one other class each"
 
 
 class Mapping(NamedTuple):
@@ -46,6 +62,7 @@ class Evidence(NamedTuple):
     row_class: [P] place among the file's category ids; truth_class: [P] row of the categories
     target: [P] object; target_class: [G] class of each object; image: [G] its place in the sample
     present: [S, ids] the ids that the best detections of each image have
+    given: [ids] the class of each id as given
     by_image: whether nothing is known but that they are in one image
     """
 
@@ -55,6 +72,7 @@ class Evidence(NamedTuple):
     target_class: _Rows
     image: _Rows
     present: NDArray[np.bool_]
+    given: _Rows
     by_image: bool
 
     def found(self, mapping: _Rows) -> NDArray[np.bool_]:
@@ -74,19 +92,23 @@ class Evidence(NamedTuple):
             self.truth_class[pairs],
             place[self.target[pairs]],
             self.target_class[objects],
-            self.image[objects],
+            (np.cumsum(images) - 1)[self.image[objects]],
             self.present[images] if self.by_image else self.present,
+            self.given,
             self.by_image,
         )
 
     def chance(self, mapping: _Rows) -> float:
-        """The share of objects found where detections were of any other image."""
+        """The share of objects found where an image's detections could be any other's."""
         if not self.by_image or not len(self.target_class):
             return 0.0
         share = np.zeros(self.present.shape[1])
         known = mapping >= 0
         np.add.at(share, mapping[known], self.present.mean(axis=0)[: len(mapping)][known])
-        return float(np.minimum(share, 1)[self.target_class].mean())
+        # Images with many objects have many detections looked at, too.
+        number = self.present.sum(axis=1)
+        weight = number / max(number.mean(), 1)
+        return float(np.minimum(share[self.target_class] * weight[self.image], 1).mean())
 
 
 def misread_classes(
@@ -104,16 +126,43 @@ def misread_classes(
         if share is not None and (best is None or share > best[0]):
             best = share, mapping
     if best is None:
-        # Learned from half of the images, judged by the others.
-        halves = np.arange(len(sample.images)) % 2 == 0
-        other = _permuted(evidence.part(halves), given)
-        evidence = evidence.part(~halves)
-        found = evidence.found(given)
-        share = _fits(evidence, found, other.rows) if len(found) >= _GAIN else None
-        if share is None:
+        if found.mean() - evidence.chance(given) >= _WEAK:
             return []
-        best = share, other
+        learned = _learned(gt, results, objects, given)
+        if learned is None:
+            return []
+        found, share, mapping = learned
+        best = share, mapping
     return [_finding(gt, results, best[1], float(found.mean()), best[0], len(found))]
+
+
+def _learned(
+    gt: GroundTruth, results: Results, objects: Objects, given: _Rows
+) -> tuple[NDArray[np.bool_], float, Mapping] | None:
+    """A mapping learned from half of the images, where it fits in the other half: the objects found
+    there as given, and the share of them found so."""
+    sample = take_sample(gt, results, objects, images=MANY_IMAGES, rows=MANY_ROWS)
+    evidence = gather(gt, results, sample, objects, sample.images)
+    halves = np.arange(len(sample.images)) % 2 == 0
+    mapping = _permuted(evidence.part(halves), given)
+    evidence = evidence.part(~halves)
+    found = evidence.found(given)
+    fits = _shows if evidence.by_image else _fits
+    share = fits(evidence, found, mapping.rows) if len(found) >= _GAIN else None
+    return None if share is None else (found, share, mapping)
+
+
+def _shows(evidence: Evidence, given: NDArray[np.bool_], mapping: _Rows) -> float | None:
+    """The share of objects found under a learned mapping, where it cannot be chance; else None.
+    Of many classes few are learned, so the share may be low."""
+    found = evidence.found(mapping)
+    share, chance = float(found.mean()), evidence.chance(mapping)
+    beyond, before = share - chance, float(given.mean()) - evidence.chance(evidence.given)
+    error = np.sqrt(max(chance, 1 / len(found)) / len(found))
+    gained = np.bincount(evidence.target_class[found & ~given], minlength=1)
+    diverse = (gained > 0).sum() >= _MANY and gained.max() <= _ONE_CLASS * gained.sum()
+    clear = beyond >= _BEYOND * error and beyond >= _LEARNED and beyond >= _LEARNED_RATIO * before
+    return share if diverse and clear else None
 
 
 def gather(
@@ -142,6 +191,7 @@ def gather(
         kind,
         np.repeat(np.arange(len(images)), objects.counts[images]),
         present,
+        known_classes(gt, results),
         gt.federated,
     )
 
@@ -210,7 +260,7 @@ def _permuted(evidence: Evidence, given: _Rows) -> Mapping:
         if best_of[of[k]] and best_for[truth[k]]:
             rows[of[k]] = truth[k]
             best_of[of[k]] = best_for[truth[k]] = False
-    return Mapping("with most ids standing for one other class each", rows)
+    return Mapping(_LEARNED_NAME, rows)
 
 
 def _finding(
@@ -222,6 +272,18 @@ def _finding(
     objects: int,
 ) -> Finding:
     ids = results.ranking.category_ids
+    if mapping.name == _LEARNED_NAME and gt.federated:
+        return Finding(
+            "classes",
+            objects,
+            {"objects": objects, "found_as_given": before, "found_otherwise": share},
+            f"The class ids of {results.source} are consistently those of other classes: as given "
+            f"{before:.1%} of {objects:,} objects have their class among the best detections of "
+            f"their image, as chance has it, but {share:.1%} under a mapping learned from other "
+            "images.",
+            "Write category_id as in the annotations: the model's list of classes has another "
+            "order.",
+        )
     fits = mapping.rows >= 0
     changed = {
         int(old): int(gt.categories.ids[row])

@@ -17,6 +17,8 @@ from lvdet.threads import thread_count
 
 #: Images looked at, and the rows that they may have together.
 _IMAGES, _ROWS = 400, 100_000
+#: The same where few do not tell.
+MANY_IMAGES, MANY_ROWS = 5_000, 1_500_000
 _SEED = 0
 
 
@@ -82,33 +84,40 @@ class Objects:
         return np.diff(self.offsets)
 
 
-def take_sample(gt: GroundTruth, results: Results, objects: Objects) -> Sample:
+def take_sample(
+    gt: GroundTruth,
+    results: Results,
+    objects: Objects,
+    *,
+    images: int = _IMAGES,
+    rows: int = _ROWS,
+) -> Sample:
     """The detections of images drawn at random, from a fixed seed."""
     ranking = results.ranking
     of_id = image_rows(gt, ranking)
     there = np.zeros(len(gt.images), dtype=np.int64)
     np.add.at(there, of_id[of_id >= 0], results.per_image[of_id >= 0])
     able = np.flatnonzero((objects.counts > 0) & (there > 0))
-    drawn = np.random.default_rng(_SEED).permutation(able)[:_IMAGES]
-    within = np.cumsum(there[drawn]) <= _ROWS
+    drawn = np.random.default_rng(_SEED).permutation(able)[:images]
+    within = np.cumsum(there[drawn]) <= rows
     within[:1] = True
-    images = np.sort(drawn[within])
+    taken = np.sort(drawn[within])
     place = np.full(len(gt.images) + 1, -1, dtype=np.int32)
-    place[images] = np.arange(len(images), dtype=np.int32)
+    place[taken] = np.arange(len(taken), dtype=np.int32)
     of_id = place[of_id]
     member = of_id >= 0
-    rows = np.flatnonzero(take(member, ranking.image)).astype(np.int32)
-    image, score = of_id[ranking.image[rows]], ranking.score[rows]
-    order, _ = _native.rank_groups(image, max(len(images), 1), score, thread_count())
+    places = np.flatnonzero(take(member, ranking.image)).astype(np.int32)
+    image, score = of_id[ranking.image[places]], ranking.score[places]
+    order, _ = _native.rank_groups(image, max(len(taken), 1), score, thread_count())
     image = image[order].astype(np.int64)
     return Sample(
-        images,
+        taken,
         image,
-        ranking.category[rows[order]],
-        _ranks(image, len(images)),
+        ranking.category[places[order]],
+        _ranks(image, len(taken)),
         score[order],
-        _boxes(results, rows[order]),
-        objects.counts[images],
+        _boxes(results, places[order]),
+        objects.counts[taken],
     )
 
 

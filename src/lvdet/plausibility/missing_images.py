@@ -27,6 +27,8 @@ _PLENTY = 20
 _GAP, _FEW = 5, 0.1
 #: Images with classes that the detector finds are missing at least so often as others.
 _EVEN = 0.6
+#: Images by which it is judged whether a class is found.
+_JUDGED = 3
 #: Shards of an interleaved split, at most.
 _SHARDS = 64
 
@@ -132,10 +134,13 @@ class _Pairs:
         there = ~silent[self._image]
         total = np.bincount(self._class[there], minlength=self._classes)
         found = np.bincount(self._class[there & self._found], minlength=self._classes)
-        strong = np.zeros(self._images, dtype=bool)
-        strong[self._image[(2 * found >= np.maximum(total, 1))[self._class]]] = True
-        others = silent[~strong]
-        return bool(silent[strong].mean() >= _EVEN * (others.mean() if len(others) else 0))
+        judged, strong = np.zeros((2, self._images), dtype=bool)
+        judged[self._image[(total >= _JUDGED)[self._class]]] = True
+        strong[self._image[((total >= _JUDGED) & (2 * found >= total))[self._class]]] = True
+        others = silent[judged & ~strong]
+        return bool(
+            strong.any() and silent[strong].mean() >= _EVEN * (others.mean() if len(others) else 0)
+        )
 
     def chance(self, silent: _Mask, elsewhere: _Mask) -> float:
         """How probable it is that a detector finds nothing in any of the silent images, where it
