@@ -130,13 +130,13 @@ def reading_warnings(pair: Pair) -> list[str]:
             f"{gt.source} has {empty:,} annotations with area 0, which lvis excludes; lvdet counts "
             "them (--exact-lvis excludes them)."
         )
-    if pair.iou != "bbox" and results.detections.masks is not None:
-        if results.detections.boxes_given:
-            found.append(
-                f"{results.source} has boxes and masks: a detection's area is its mask's, but lvis "
-                "and pycocotools take its box's, so APs, APm and APl may differ (--exact-lvis does "
-                "as they do)."
-            )
+    detections = results.detections
+    if pair.iou != "bbox" and detections.masks is not None and detections.boxes_given:
+        found.append(
+            f"{results.source} has boxes and masks: a detection's area is its mask's, but lvis "
+            "and pycocotools take its box's, so APs, APm and APl may differ (--exact-lvis does as "
+            "they do)."
+        )
     return found
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from lvdet.files.box_formats import from_format, normalized
 from lvdet.plausibility.finding import Finding
 from lvdet.plausibility.image_sample import Objects, Sample, verified_rows
 from lvdet.plausibility.pairing import Pairing
@@ -19,11 +20,11 @@ _Boxes: TypeAlias = NDArray[np.float64]
 #: Detections of an image that are looked at, its highest-scored ones.
 _PER_IMAGE = 40
 #: Where so many of the objects are found, boxes are what they should be.
-_FINE = 0.6
+_FINE = 0.5
 #: Where more than this are found, boxes are of the right size.
 _LITTLE = 0.2
 #: Images on which all readings are tried.
-_FEW_IMAGES = 60
+_FEW_IMAGES = 30
 #: Another reading has to find this share of the objects, …
 _SHARE = 0.25
 #: … so many and such a share of them that the boxes as given miss, …
@@ -43,37 +44,20 @@ class Reading(NamedTuple):
 
     name:   "as given" or another, such as "read as corners"
     boxes:  x, y, w, h from the file's four numbers and the sizes (width, height) of the images
-    option: what of `convert` repairs such a file, "" for nothing
+    format: by which `convert` repairs such a file, "" for none
     """
 
     name: str
     boxes: Callable[[_Boxes, _Boxes], _Boxes]
-    option: str = ""
+    format: str = ""
 
 
-def _corners(box: _Boxes, size: _Boxes) -> _Boxes:
-    return np.concatenate([box[:, :2], box[:, 2:] - box[:, :2]], axis=1)
+def _read(name: str, box: _Boxes, size: _Boxes) -> _Boxes:
+    return from_format(name, box, size)
 
 
-def _centres(box: _Boxes, size: _Boxes) -> _Boxes:
-    return np.concatenate([box[:, :2] - box[:, 2:] / 2, box[:, 2:]], axis=1)
-
-
-def _fractions(box: _Boxes, size: _Boxes) -> _Boxes:
-    return box * np.concatenate([size, size], axis=1)
-
-
-def _swapped(box: _Boxes, size: _Boxes) -> _Boxes:
-    return box[:, [1, 0, 3, 2]]
-
-
-def _then(
-    first: Callable[[_Boxes, _Boxes], _Boxes],
-    second: Callable[[_Boxes, _Boxes], _Boxes],
-    box: _Boxes,
-    size: _Boxes,
-) -> _Boxes:
-    return second(first(box, size), size)
+def _columns(places: list[int], name: str, box: _Boxes, size: _Boxes) -> _Boxes:
+    return from_format(name, box[:, places])
 
 
 def _mirrored(box: _Boxes, size: _Boxes) -> _Boxes:
@@ -89,16 +73,19 @@ def _upside_down(box: _Boxes, size: _Boxes) -> _Boxes:
 
 
 def _scaled(factor: float, box: _Boxes, size: _Boxes) -> _Boxes:
-    return box * factor
+    found: _Boxes = box * factor
+    return found
 
 
 def _of_longer_side(side: int, box: _Boxes, size: _Boxes) -> _Boxes:
-    return box * size.max(axis=1, keepdims=True) / side
+    found: _Boxes = box * size.max(axis=1, keepdims=True) / side
+    return found
 
 
 def _of_shorter_side(side: int, longest: int, box: _Boxes, size: _Boxes) -> _Boxes:
     factor = np.minimum(side / size.min(axis=1), longest / size.max(axis=1))
-    return box / factor[:, None]
+    found: _Boxes = box / factor[:, None]
+    return found
 
 
 def _of_square(side: int, box: _Boxes, size: _Boxes) -> _Boxes:
@@ -111,29 +98,21 @@ def _of_letterbox(side: int, box: _Boxes, size: _Boxes) -> _Boxes:
     return np.concatenate([box[:, :2] - pad, box[:, 2:]], axis=1) / factor
 
 
-_AS_GIVEN = Reading("as given", lambda box, size: box.copy())
+_AS_GIVEN = Reading("as given", partial(_read, "xywh"))
 _PLAIN = (
-    Reading("read as corners [x1, y1, x2, y2]", _corners, "--box-format xyxy"),
-    Reading("read as centres [cx, cy, w, h]", _centres, "--box-format cxcywh"),
-    Reading("read as [y, x, h, w]", _swapped),
-    Reading("read as [y1, x1, y2, x2]", partial(_then, _swapped, _corners)),
-    Reading("read as [x, y, h, w]", lambda box, size: box[:, [0, 1, 3, 2]]),
-    Reading("read as [y, x, w, h]", lambda box, size: box[:, [1, 0, 2, 3]]),
+    Reading("read as corners [x1, y1, x2, y2]", partial(_read, "xyxy"), "xyxy"),
+    Reading("read as centres [cx, cy, w, h]", partial(_read, "cxcywh"), "cxcywh"),
+    Reading("read as [y, x, h, w]", partial(_columns, [1, 0, 3, 2], "xywh")),
+    Reading("read as [y1, x1, y2, x2]", partial(_columns, [1, 0, 3, 2], "xyxy")),
+    Reading("read as [x, y, h, w]", partial(_columns, [0, 1, 3, 2], "xywh")),
+    Reading("read as [y, x, w, h]", partial(_columns, [1, 0, 2, 3], "xywh")),
     Reading("mirrored left to right", _mirrored),
     Reading("turned upside down", _upside_down),
 )
 _FRACTIONS = (
-    Reading("read as fractions of the image", _fractions, "--box-format xywhn --images GT"),
-    Reading(
-        "read as corners in fractions of the image",
-        partial(_then, _fractions, _corners),
-        "--box-format xyxyn --images GT",
-    ),
-    Reading(
-        "read as centres in fractions of the image",
-        partial(_then, _fractions, _centres),
-        "--box-format cxcywhn --images GT",
-    ),
+    Reading("read as fractions of the image", partial(_read, "xywhn"), "xywhn"),
+    Reading("read as corners in fractions of the image", partial(_read, "xyxyn"), "xyxyn"),
+    Reading("read as centres in fractions of the image", partial(_read, "cxcywhn"), "cxcywhn"),
 )
 
 
@@ -208,9 +187,12 @@ def misread_boxes(
         return _outside(gt, results, sample)
     share, reading = best
     source = results.source
-    if reading.option:
-        command = f"lvdet convert {source} -o FIXED.json {reading.option}"
-        remedy = f"Repair it with: {command.replace(' GT', f' {gt.source}')}."
+    if reading.format:
+        sizes = f" --images {gt.source}" if normalized(reading.format) else ""
+        remedy = (
+            f"Repair it with: lvdet convert {source} -o FIXED.json "
+            f"--box-format {reading.format}{sizes}."
+        )
     else:
         remedy = "Write boxes as [x, y, width, height] in pixels of the original image."
     as_given = float(given.mean())
@@ -228,7 +210,7 @@ def _outside(gt: GroundTruth, results: Results, sample: Sample) -> Finding | Non
     """That the centres of many boxes are outside of their images."""
     size = _sizes(gt, sample)
     centre = sample.box[:, :2] + sample.box[:, 2:] / 2
-    outside = ((centre < 0) | (centre > size)).any(axis=1)
+    outside: NDArray[np.bool_] = np.any((centre < 0) | (centre > size), axis=1)
     count = int(outside.sum())
     if count < _OUTSIDE or count < _OUTSIDE_SHARE * len(outside):
         return None

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from lvdet.plausibility.finding import Finding
 from lvdet.plausibility.image_sample import (
-    MANY_IMAGES,
-    MANY_ROWS,
     Objects,
     Sample,
     known_classes,
@@ -26,8 +24,10 @@ _Rows = NDArray[np.int64]
 #: Detections of an image that are looked at, its highest-scored ones: so many for each object, and
 #: no more than that.
 _PER_OBJECT, _PER_IMAGE = 2, 40
-#: Where so many objects are found, classes are what they should be.
-_FINE = 0.5
+#: Where so many objects are found beyond chance, classes are what they should be.
+_WEAK = 0.15
+#: Where not, so many images are looked at, and so many rows.
+_IMAGES, _ROWS = 5_000, 1_500_000
 #: A mapping has to find this share of the objects more than chance does, …
 _SHARE = 0.2
 #: … so many of them, of so many classes, that are not found as given, …
@@ -36,8 +36,6 @@ _GAIN, _CLASSES = 20, 4
 _ONE_CLASS = 0.6
 #: … and so many times as many as are found as given.
 _RATIO = 4
-#: Where fewer are found than that, beyond chance, any other mapping may be looked for.
-_WEAK = 0.1
 #: A mapping that was learned finds this share of other objects beyond chance, so many standard
 #: errors, and objects of so many classes.
 _LEARNED, _BEYOND, _MANY = 0.03, 8, 8
@@ -118,38 +116,29 @@ def misread_classes(
     given = known_classes(gt, results)
     evidence = gather(gt, results, sample, objects, sample.images)
     found = evidence.found(given)
-    if len(found) < _GAIN or found.mean() >= _FINE:
+    if not len(found) or found.mean() - evidence.chance(given) >= _WEAK:
+        return []
+    sample = take_sample(gt, results, objects, images=_IMAGES, rows=_ROWS)
+    evidence = gather(gt, results, sample, objects, sample.images)
+    found = evidence.found(given)
+    if len(found) < _GAIN:
         return []
     best: tuple[float, Mapping] | None = None
     for mapping in mappings(gt, results):
         share = _fits(evidence, found, mapping.rows)
         if share is not None and (best is None or share > best[0]):
             best = share, mapping
-    if best is None:
-        if found.mean() - evidence.chance(given) >= _WEAK:
+    if best is None:  # a mapping learned from half of the images, judged by the others
+        halves = np.arange(len(sample.images)) % 2 == 0
+        mapping = _permuted(evidence.part(halves), given)
+        evidence = evidence.part(~halves)
+        found = evidence.found(given)
+        fits = _shows if evidence.by_image else _fits
+        share = fits(evidence, found, mapping.rows) if len(found) >= _GAIN else None
+        if share is None:
             return []
-        learned = _learned(gt, results, objects, given)
-        if learned is None:
-            return []
-        found, share, mapping = learned
         best = share, mapping
     return [_finding(gt, results, best[1], float(found.mean()), best[0], len(found))]
-
-
-def _learned(
-    gt: GroundTruth, results: Results, objects: Objects, given: _Rows
-) -> tuple[NDArray[np.bool_], float, Mapping] | None:
-    """A mapping learned from half of the images, where it fits in the other half: the objects found
-    there as given, and the share of them found so."""
-    sample = take_sample(gt, results, objects, images=MANY_IMAGES, rows=MANY_ROWS)
-    evidence = gather(gt, results, sample, objects, sample.images)
-    halves = np.arange(len(sample.images)) % 2 == 0
-    mapping = _permuted(evidence.part(halves), given)
-    evidence = evidence.part(~halves)
-    found = evidence.found(given)
-    fits = _shows if evidence.by_image else _fits
-    share = fits(evidence, found, mapping.rows) if len(found) >= _GAIN else None
-    return None if share is None else (found, share, mapping)
 
 
 def _shows(evidence: Evidence, given: NDArray[np.bool_], mapping: _Rows) -> float | None:

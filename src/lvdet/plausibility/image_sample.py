@@ -16,9 +16,7 @@ from lvdet.tables.results import Results
 from lvdet.threads import thread_count
 
 #: Images looked at, and the rows that they may have together.
-_IMAGES, _ROWS = 400, 100_000
-#: The same where few do not tell.
-MANY_IMAGES, MANY_ROWS = 5_000, 1_500_000
+_IMAGES, _ROWS = 200, 30_000
 _SEED = 0
 
 
@@ -81,7 +79,8 @@ class Objects:
     @property
     def counts(self) -> NDArray[np.int64]:
         """[I] of each image."""
-        return np.diff(self.offsets)
+        counts: NDArray[np.int64] = np.diff(self.offsets)
+        return counts
 
 
 def take_sample(
@@ -153,7 +152,8 @@ def _boxes(results: Results, rows: NDArray[np.int32]) -> NDArray[np.float64]:
 def _ranks(image: NDArray[np.int64], images: int) -> NDArray[np.int64]:
     """[R] the place of each row among those of its image, which follow each other."""
     begins = np.append(0, np.cumsum(np.bincount(image, minlength=images)))
-    return np.arange(len(image)) - begins[image]
+    ranks: NDArray[np.int64] = np.arange(len(image)) - begins[image]
+    return ranks
 
 
 def known_classes(gt: GroundTruth, results: Results) -> NDArray[np.int64]:

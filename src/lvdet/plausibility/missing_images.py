@@ -17,6 +17,8 @@ from lvdet.tables.results import Results
 _Mask = NDArray[np.bool_]
 #: Fewer images show no pattern.
 _FEWEST_IMAGES = 12
+#: Fewer with detections say nothing of the others.
+_FEWEST_PRESENT = 5
 #: Fewer missing ones, or a lower share of the images, are not spoken of.
 _FEWEST_MISSING, _SHARE = 3, 0.005
 #: Chance of a pattern above which it may be one.
@@ -50,7 +52,7 @@ def missing_images(gt: GroundTruth, results: Results) -> list[Finding]:
     number = int(missing.sum())
     if number < max(_FEWEST_MISSING, _SHARE * len(counts)) or len(counts) < _FEWEST_IMAGES:
         return []
-    if number == len(counts):
+    if len(counts) - number < _FEWEST_PRESENT:
         return []
     patterns = list(_patterns(counts))
     if not patterns:
@@ -149,7 +151,7 @@ class _Pairs:
         of = self._class[known]
         total = np.bincount(of, minlength=self._classes)
         found = np.bincount(of[self._found[known]], minlength=self._classes)
-        missed = 1 - found / (total + 1)
+        missed = np.where(total >= _JUDGED, 1 - found / (total + 1), 1)
         here = silent[self._image]
         logs = np.log(missed[self._class[here]])
         # Classes of an image are found or missed together: the surest of them counts.

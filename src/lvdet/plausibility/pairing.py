@@ -37,11 +37,13 @@ class Pairing:
 
     def overlapping(self, gt: GroundTruth, box: NDArray[np.float64]) -> NDArray[np.bool_]:
         """[P] whether detection and object overlap by half; boxes: [R, 4] of the detections."""
-        found, wanted = box[self.row], gt.box[self.objects][self.target]
-        low = np.maximum(found[:, :2], wanted[:, :2])
-        high = np.minimum(found[:, :2] + found[:, 2:], wanted[:, :2] + wanted[:, 2:])
-        inner = np.prod(np.maximum(high - low, 0), axis=1)
-        outer = found[:, 2] * found[:, 3] + wanted[:, 2] * wanted[:, 3] - inner
+        x, y, w, h = np.ascontiguousarray(box.T)  # column by column: short rows are slow
+        left, top, wide, high = np.ascontiguousarray(gt.box[self.objects].T)
+        row, target = self.row, self.target
+        inner_w = np.minimum((x + w)[row], (left + wide)[target]) - np.maximum(x[row], left[target])
+        inner_h = np.minimum((y + h)[row], (top + high)[target]) - np.maximum(y[row], top[target])
+        inner = np.maximum(inner_w, 0) * np.maximum(inner_h, 0)
+        outer = (w * h)[row] + (wide * high)[target] - inner
         near: NDArray[np.bool_] = inner >= _IOU * outer
         return near
 
