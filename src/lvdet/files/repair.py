@@ -16,7 +16,7 @@ from lvdet.files.box_formats import from_format, normalized, require_box_format
 from lvdet.tables.detections import Detections, encode_ids
 from lvdet.tables.ground_truth import GroundTruth
 from lvdet.tables.problems import image_rows
-from lvdet.tables.values import require, value_problems
+from lvdet.tables.values import numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,12 +55,11 @@ class Repair:
             return table
         size = None if self.gt is None else self._sizes(table, self.gt)
         box = from_format(self.box_format, table.box, size)
-        if table.file_row is None or not (box[:, 2:] < 0).any():
-            require(value_problems(table.source, table.score, box))
-        else:
-            row = int(np.flatnonzero((box[:, 2:] < 0).any(axis=1))[0])
+        wrong = np.flatnonzero((box[:, 2:] < 0).any(axis=1))
+        if len(wrong):
             raise InputError(
-                f"{table.named(row)}: bbox is not {self.box_format}: a side is negative"
+                f"{table.named(int(wrong[0]))}: bbox {numbers(table.box[wrong[0]])} is not "
+                f"{self.box_format}"
             )
         return replace(table, box=box)
 

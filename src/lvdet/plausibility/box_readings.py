@@ -89,13 +89,15 @@ def _of_shorter_side(side: int, longest: int, box: _Boxes, size: _Boxes) -> _Box
 
 
 def _of_square(side: int, box: _Boxes, size: _Boxes) -> _Boxes:
-    return box * np.concatenate([size, size], axis=1) / side
+    found: _Boxes = box * np.tile(size, 2) / side
+    return found
 
 
 def _of_letterbox(side: int, box: _Boxes, size: _Boxes) -> _Boxes:
     factor = side / size.max(axis=1, keepdims=True)
     pad = (side - size * factor) / 2
-    return np.concatenate([box[:, :2] - pad, box[:, 2:]], axis=1) / factor
+    found: _Boxes = np.concatenate([box[:, :2] - pad, box[:, 2:]], axis=1) / factor
+    return found
 
 
 _AS_GIVEN = Reading("as given", partial(_read, "xywh"))

@@ -210,12 +210,13 @@ def mappings(gt: GroundTruth, results: Results) -> Iterator[Mapping]:
 def _fits(evidence: Evidence, given: NDArray[np.bool_], mapping: _Rows) -> float | None:
     """The share of objects found under a mapping, where it is far better; else None."""
     found = evidence.found(mapping)
-    share, before = float(found.mean()), float(given.mean())
+    share, beyond = float(found.mean()), float(found.mean()) - evidence.chance(mapping)
+    before = float(given.mean()) - evidence.chance(evidence.given)
     gained = np.bincount(evidence.target_class[found & ~given])
     classes = min(_CLASSES, len(np.unique(evidence.target_class)))
     enough = gained.sum() >= _GAIN and (gained > 0).sum() >= max(classes, 2)
     diverse = classes <= 3 or gained.max(initial=0) <= _ONE_CLASS * gained.sum()
-    clear = share - evidence.chance(mapping) >= _SHARE and share >= _RATIO * before
+    clear = beyond >= _SHARE and beyond >= _RATIO * before
     return share if enough and diverse and clear else None
 
 

@@ -9,13 +9,15 @@ from numpy.typing import NDArray
 
 from lvdet.plausibility.class_readings import gather
 from lvdet.plausibility.finding import Finding
-from lvdet.plausibility.image_sample import Objects, Sample, known_classes
+from lvdet.plausibility.image_sample import Objects, Sample, known_classes, take_sample
 from lvdet.tables.ground_truth import GroundTruth
 from lvdet.tables.results import Results
 
 #: Objects have to be found in another image: that many of them, that share beyond chance, so many
-#: times as many as in their own, and of so many classes.
-_GAIN, _SHARE, _RATIO, _CLASSES = 20, 0.25, 4, 4
+#: standard errors, so many times as many as in their own, and of so many classes.
+_GAIN, _SHARE, _BEYOND, _RATIO, _CLASSES = 20, 0.12, 6, 4, 4
+#: Images looked at where few do not tell, and their rows.
+_IMAGES, _ROWS = 5_000, 1_500_000
 
 
 def misread_images(
@@ -25,8 +27,10 @@ def misread_images(
     classes = known_classes(gt, results)
     given = gather(gt, results, sample, objects, sample.images)
     before = float(given.found(classes).mean())
-    if before >= _SHARE:
+    own = before - given.chance(classes)
+    if own >= _SHARE:
         return []
+    sample = take_sample(gt, results, objects, images=_IMAGES, rows=_ROWS)
     for name, image in _orders(gt, sample):
         evidence = gather(gt, results, sample, objects, image)
         found = evidence.found(classes)
@@ -34,8 +38,9 @@ def misread_images(
             continue
         share = float(found.mean())
         kinds = len(np.unique(evidence.target_class[found]))
-        chance = evidence.chance(classes)
-        clear = share - chance >= _SHARE and share >= _RATIO * before
+        beyond = share - evidence.chance(classes)
+        error = np.sqrt(share * (1 - share) / len(found))
+        clear = beyond >= max(_SHARE, _BEYOND * error, _RATIO * own)
         if found.sum() >= _GAIN and clear and kinds >= _CLASSES:
             return [
                 Finding(
