@@ -66,9 +66,6 @@ def test_files(honest: Tables, name: str, ending: str, tmp_path: Path) -> None:
     truth, path = tmp_path / "gt.json", tmp_path / f"dt{ending}"
     lvdet.write_ground_truth(gt, truth)
     lvdet.write_detections(wrong(gt, dt), path)
-    (text,) = [str(one) for one in findings(gt, Results.of(lvdet.read_detections(path)))]
-    assert str(path) in text
-
     audited = lvdet.audit(truth, path)
     assert [one.kind for one in audited.implausible] == [kind]
     assert set(audited.standing.values()) == {"not publishable"}
@@ -76,8 +73,8 @@ def test_files(honest: Tables, name: str, ending: str, tmp_path: Path) -> None:
     sentence = str(audited.implausible[0])
     assert sentence in audited.warnings
     assert sentence in lvdet.evaluate(truth, path).warnings
-    assert any(sentence.split(" ", 3)[0] in str(one) for one in lvdet.check(truth, path))
-    assert text in [one.what for one in lvdet.check(truth, path)]
+    assert str(path) in sentence
+    assert sentence in [one.what for one in lvdet.check(truth, path)]
 
 
 @pytest.mark.parametrize("ending", ENDINGS)

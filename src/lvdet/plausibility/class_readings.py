@@ -28,7 +28,7 @@ _PER_OBJECT, _PER_IMAGE = 2, 40
 _WEAK = 0.15
 #: Where not, so many images are looked at, and so many rows.
 _IMAGES, _ROWS = 5_000, 1_500_000
-#: A mapping has to find this share of the objects more than chance does, …
+#: A mapping has to find this share of the objects that chance does not, …
 _SHARE = 0.2
 #: … so many of them, of so many classes, that are not found as given, …
 _GAIN, _CLASSES = 20, 4
@@ -210,7 +210,8 @@ def mappings(gt: GroundTruth, results: Results) -> Iterator[Mapping]:
 def _fits(evidence: Evidence, given: NDArray[np.bool_], mapping: _Rows) -> float | None:
     """The share of objects found under a mapping, where it is far better; else None."""
     found = evidence.found(mapping)
-    share, beyond = float(found.mean()), float(found.mean()) - evidence.chance(mapping)
+    share, chance = float(found.mean()), evidence.chance(mapping)
+    beyond = (share - chance) / max(1 - chance, _SHARE)  # of what chance leaves
     before = float(given.mean()) - evidence.chance(evidence.given)
     gained = np.bincount(evidence.target_class[found & ~given])
     classes = min(_CLASSES, len(np.unique(evidence.target_class)))

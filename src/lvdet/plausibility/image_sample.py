@@ -91,7 +91,7 @@ def take_sample(
     images: int = _IMAGES,
     rows: int = _ROWS,
 ) -> Sample:
-    """The detections of images drawn at random, from a fixed seed."""
+    """The detections, of known classes, of images drawn at random, from a fixed seed."""
     ranking = results.ranking
     of_id = image_rows(gt, ranking)
     there = np.zeros(len(gt.images), dtype=np.int64)
@@ -106,6 +106,8 @@ def take_sample(
     of_id = place[of_id]
     member = of_id >= 0
     places = np.flatnonzero(take(member, ranking.image)).astype(np.int32)
+    # Rows of unknown classes are not always read.
+    places = places[known_classes(gt, results)[ranking.category[places]] >= 0]
     image, score = of_id[ranking.image[places]], ranking.score[places]
     order, _ = _native.rank_groups(image, max(len(taken), 1), score, thread_count())
     image = image[order].astype(np.int64)

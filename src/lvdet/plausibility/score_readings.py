@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from lvdet.plausibility.finding import Finding
-from lvdet.plausibility.image_sample import Objects, Sample, known_classes
+from lvdet.plausibility.image_sample import Objects, Sample, known_classes, verified_rows
 from lvdet.plausibility.pairing import Pairing
 from lvdet.tables.ground_truth import GroundTruth
 from lvdet.tables.results import Results
@@ -65,7 +65,7 @@ def _reversed(
 ) -> Finding | None:
     """That the lowest scores are the best detections."""
     classes = known_classes(gt, results)
-    kept = sample.where(~np.isnan(sample.box[:, 0]) & (classes[sample.row_category] >= 0))
+    kept = sample.where(verified_rows(gt, results, sample))
     number = np.bincount(kept.row_image, minlength=len(kept.images))
     most = kept.objects[kept.row_image]
     able = number[kept.row_image] >= 3 * most
