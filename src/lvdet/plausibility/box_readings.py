@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lvdet.files.box_formats import from_format, normalized
 from lvdet.plausibility.finding import Finding
-from lvdet.plausibility.image_sample import Objects, Sample, verified_rows
+from lvdet.plausibility.image_sample import Objects, Sample
 from lvdet.plausibility.pairing import Pairing
 from lvdet.tables.ground_truth import GroundTruth
 from lvdet.tables.results import Results
@@ -159,8 +159,8 @@ class _Trial:
 def misread_boxes(
     gt: GroundTruth, results: Results, sample: Sample, objects: Objects
 ) -> Finding | None:
-    """That boxes fit only in another reading, or lie outside of their images."""
-    sample = sample.where(verified_rows(gt, results, sample))
+    """That boxes fit only in another reading, or lie outside of their images; of a sample of
+    verified ones."""
     top = sample.where(sample.row_rank < _PER_IMAGE)
     trial = _Trial(gt, top, objects)
     given = trial.found(_AS_GIVEN)

@@ -6,7 +6,7 @@ from lvdet.plausibility.box_readings import misread_boxes
 from lvdet.plausibility.class_readings import misread_classes
 from lvdet.plausibility.finding import Finding
 from lvdet.plausibility.image_readings import misread_images
-from lvdet.plausibility.image_sample import Objects, take_sample
+from lvdet.plausibility.image_sample import Objects, take_sample, verified
 from lvdet.plausibility.missing_images import missing_images
 from lvdet.plausibility.repeated_images import repeated_images
 from lvdet.plausibility.score_readings import misread_scores
@@ -27,11 +27,13 @@ def findings(gt: GroundTruth, results: Results, *, iou: str = "bbox") -> list[Fi
     sample = take_sample(gt, results, objects)
     if not len(sample.row_image):
         return found
+    counting = verified(gt, results, sample)
     boxes = iou == "bbox" and results.detections.boxes_given
-    read = misread_boxes(gt, results, sample, objects) if boxes else None
+    read = misread_boxes(gt, results, counting, objects) if boxes else None
     if read is not None:
-        return [*found, read, *misread_scores(gt, results, sample, objects)]
-    found += misread_scores(gt, results, sample, objects)
+        return [*found, read]
+    if len(counting.score):
+        found += misread_scores(gt, results, counting, objects)
     classes = misread_classes(gt, results, sample, objects)
     found += classes
     if not classes:

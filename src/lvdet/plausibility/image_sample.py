@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from lvdet import _native
 from lvdet.matching.match import to_be_found
-from lvdet.tables.columns import take
 from lvdet.tables.ground_truth import GroundTruth
 from lvdet.tables.problems import category_rows, image_rows
 from lvdet.tables.results import Results
@@ -104,8 +103,8 @@ def take_sample(
     place = np.full(len(gt.images) + 1, -1, dtype=np.int32)
     place[taken] = np.arange(len(taken), dtype=np.int32)
     of_id = place[of_id]
-    member = of_id >= 0
-    places = np.flatnonzero(take(member, ranking.image)).astype(np.int32)
+    member = (of_id >= 0).view(np.uint8)
+    places = _native.rows_of_members(ranking.image, member, thread_count())
     # Rows of unknown classes are not always read.
     places = places[known_classes(gt, results)[ranking.category[places]] >= 0]
     image, score = of_id[ranking.image[places]], ranking.score[places]
@@ -122,21 +121,23 @@ def take_sample(
     )
 
 
-def verified_rows(gt: GroundTruth, results: Results, sample: Sample) -> NDArray[np.bool_]:
-    """[R] the detections with boxes that are of classes verified in their image."""
+def verified(gt: GroundTruth, results: Results, sample: Sample) -> Sample:
+    """The detections of classes verified in their image: the boxes of others are not always
+    read."""
     kept = ~np.isnan(sample.box[:, 0])
     if gt.negative is None:
-        return kept
+        return sample.where(kept)
     classes = len(gt.categories)
     lists = gt.negative
-    ruled_out = np.repeat(np.arange(len(gt.images)), np.diff(lists.offsets)) * classes
-    verified = np.zeros((len(sample.images), classes + 1), dtype=bool)
+    ruled_out = np.repeat(np.arange(len(gt.images)), np.diff(lists.offsets))
+    counts = np.zeros((len(sample.images), classes + 1), dtype=bool)
     place = np.full(len(gt.images), -1, dtype=np.int64)
     place[sample.images] = np.arange(len(sample.images))
-    for image, kind in ((gt.image, gt.category), (ruled_out // classes, lists.category)):
+    for image, kind in ((gt.image, gt.category), (ruled_out, lists.category)):
         here = place[image] >= 0
-        verified[place[image[here]], kind[here]] = True
-    return kept & verified[sample.row_image, known_classes(gt, results)[sample.row_category]]
+        counts[place[image[here]], kind[here]] = True
+    known = known_classes(gt, results)[sample.row_category]
+    return sample.where(kept & counts[sample.row_image, known])
 
 
 def _boxes(results: Results, rows: NDArray[np.int32]) -> NDArray[np.float64]:

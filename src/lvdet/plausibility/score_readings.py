@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from lvdet.plausibility.finding import Finding
-from lvdet.plausibility.image_sample import Objects, Sample, known_classes, verified_rows
+from lvdet.plausibility.image_sample import Objects, Sample, known_classes
 from lvdet.plausibility.pairing import Pairing
 from lvdet.tables.ground_truth import GroundTruth
 from lvdet.tables.results import Results
@@ -19,7 +19,7 @@ _REVERSED, _RATIO = 15, 4
 def misread_scores(
     gt: GroundTruth, results: Results, sample: Sample, objects: Objects
 ) -> list[Finding]:
-    """That scores are all the same, on another scale, or reversed."""
+    """That scores are all the same, on another scale, or reversed; of a sample of verified ones."""
     score = results.ranking.score
     low, high = float(sample.score.min()), float(sample.score.max())
     rows = len(score)
@@ -65,15 +65,14 @@ def _reversed(
 ) -> Finding | None:
     """That the lowest scores are the best detections."""
     classes = known_classes(gt, results)
-    kept = sample.where(verified_rows(gt, results, sample))
-    number = np.bincount(kept.row_image, minlength=len(kept.images))
-    most = kept.objects[kept.row_image]
-    able = number[kept.row_image] >= 3 * most
-    first = able & (kept.row_rank < most)
-    last = able & (kept.row_rank >= number[kept.row_image] - most)
+    number = np.bincount(sample.row_image, minlength=len(sample.images))
+    most = sample.objects[sample.row_image]
+    able = number[sample.row_image] >= 3 * most
+    first = able & (sample.row_rank < most)
+    last = able & (sample.row_rank >= number[sample.row_image] - most)
 
     def right(rows: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> int:
-        part = kept.where(rows)
+        part = sample.where(rows)
         pairing = Pairing.of(part, objects, part.images)
         near = pairing.overlapping(gt, part.box)
         same = classes[part.row_category[pairing.row]] == gt.category[
@@ -87,7 +86,7 @@ def _reversed(
     highest = right(first)
     if lowest < _RATIO * highest + _REVERSED:
         return None
-    total = int(kept.objects[np.unique(kept.row_image[able])].sum())
+    total = int(sample.objects[np.unique(sample.row_image[able])].sum())
     return Finding(
         "reversed-scores",
         total,
