@@ -14,6 +14,7 @@ from lvdet.plausibility.image_sample import (
     Sample,
     known_classes,
     take_sample,
+    with_all_boxes,
 )
 from lvdet.plausibility.pairing import Pairing
 from lvdet.tables.ground_truth import GroundTruth
@@ -24,6 +25,8 @@ _Rows = NDArray[np.int64]
 #: Detections of an image that are looked at, its highest-scored ones: so many for each object, and
 #: no more than that.
 _PER_OBJECT, _PER_IMAGE = 2, 40
+#: The same where every overlap with an object counts.
+_MOST = 100
 #: Where so many objects are found beyond chance, classes are what they should be.
 _WEAK = 0.15
 #: Where not, so many images are looked at, and so many rows.
@@ -129,11 +132,14 @@ def misread_classes(
         if share is not None and (best is None or share > best[0]):
             best = share, mapping
     if best is None:  # a mapping learned from half of the images, judged by the others
+        if gt.federated:
+            sample = with_all_boxes(gt, results, objects)
+            evidence = gather(gt, results, sample, objects, sample.images, overlapping=True)
         halves = np.arange(len(sample.images)) % 2 == 0
         mapping = _permuted(evidence.part(halves), given)
         evidence = evidence.part(~halves)
         found = evidence.found(given)
-        fits = _shows if evidence.by_image else _fits
+        fits = _shows if gt.federated else _fits
         share = fits(evidence, found, mapping.rows) if len(found) >= _GAIN else None
         if share is None:
             return []
@@ -155,18 +161,27 @@ def _shows(evidence: Evidence, given: NDArray[np.bool_], mapping: _Rows) -> floa
 
 
 def gather(
-    gt: GroundTruth, results: Results, sample: Sample, objects: Objects, images: _Rows
+    gt: GroundTruth,
+    results: Results,
+    sample: Sample,
+    objects: Objects,
+    images: _Rows,
+    *,
+    overlapping: bool = False,
 ) -> Evidence:
     """Detections beside the objects of their images: for LVIS files, where boxes are kept only of
     verified classes, all classes that an image's best detections have; else those that overlap an
     object by half."""
+    by_image = gt.federated and not overlapping
     most = np.minimum(_PER_OBJECT * sample.objects + 5, _PER_IMAGE)
+    if overlapping:
+        most[:] = _MOST
     top = sample.where(sample.row_rank < most[sample.row_image])
     pairing = Pairing.of(top, objects, images)
     ids, classes = len(results.ranking.category_ids), len(gt.categories)
     row, target = pairing.row, pairing.target
     present = np.zeros((0, max(ids, classes)), dtype=bool)
-    if gt.federated:
+    if by_image:
         present = np.zeros((len(top.images), max(ids, classes)), dtype=bool)
         present[top.row_image, top.row_category] = True
     else:
@@ -181,7 +196,7 @@ def gather(
         np.repeat(np.arange(len(images)), objects.counts[images]),
         present,
         known_classes(gt, results),
-        gt.federated,
+        by_image,
     )
 
 
@@ -269,9 +284,8 @@ def _finding(
             objects,
             {"objects": objects, "found_as_given": before, "found_otherwise": share},
             f"The class ids of {results.source} are consistently those of other classes: as given "
-            f"{before:.1%} of {objects:,} objects have their class among the best detections of "
-            f"their image, as chance has it, but {share:.1%} under a mapping learned from other "
-            "images.",
+            f"{before:.1%} of {objects:,} objects are found with their class, but {share:.1%} "
+            "under a mapping learned from other images.",
             "Write category_id as in the annotations: the model's list of classes has another "
             "order.",
         )

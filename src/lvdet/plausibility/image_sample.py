@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from lvdet import _native
 from lvdet.matching.match import to_be_found
+from lvdet.tables.drawn_images import WITH_BOXES, drawn_images
 from lvdet.tables.ground_truth import GroundTruth
 from lvdet.tables.problems import category_rows, image_rows
 from lvdet.tables.results import Results
@@ -16,7 +17,6 @@ from lvdet.threads import thread_count
 
 #: Images looked at, and the rows that they may have together.
 _IMAGES, _ROWS = 200, 30_000
-_SEED = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,8 +95,8 @@ def take_sample(
     of_id = image_rows(gt, ranking)
     there = np.zeros(len(gt.images), dtype=np.int64)
     np.add.at(there, of_id[of_id >= 0], results.per_image[of_id >= 0])
-    able = np.flatnonzero((objects.counts > 0) & (there > 0))
-    drawn = np.random.default_rng(_SEED).permutation(able)[:images]
+    order = drawn_images(len(gt.images))
+    drawn = order[((objects.counts > 0) & (there > 0))[order]][:images]
     within = np.cumsum(there[drawn]) <= rows
     within[:1] = True
     taken = np.sort(drawn[within])
@@ -138,6 +138,14 @@ def verified(gt: GroundTruth, results: Results, sample: Sample) -> Sample:
         counts[place[image[here]], kind[here]] = True
     known = known_classes(gt, results)[sample.row_category]
     return sample.where(kept & counts[sample.row_image, known])
+
+
+def with_all_boxes(gt: GroundTruth, results: Results, objects: Objects) -> Sample:
+    """The detections of the images whose boxes are read whatever their class."""
+    sample = take_sample(gt, results, objects, images=WITH_BOXES, rows=len(results.ranking) + 1)
+    read = np.zeros(len(gt.images), dtype=bool)
+    read[drawn_images(len(gt.images))[:WITH_BOXES]] = True
+    return sample.where(read[sample.images][sample.row_image])
 
 
 def _boxes(results: Results, rows: NDArray[np.int32]) -> NDArray[np.float64]:
