@@ -109,3 +109,17 @@ def test_report(name: str, ending: str, tmp_path: Path) -> None:
     (text,) = [str(one) for one in lvdet.audit(gt, path).implausible]
     page = lvdet.report(gt, [path])
     assert text in page.warnings
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("name", ["classes permuted", "ids one higher", "images shifted"])
+def test_many_classes_with_few_objects_each(name: str, ending: str, tmp_path: Path) -> None:
+    """As the files of `lvdet demo`; most detections are of classes that are not verified."""
+    gt, dt = lvdet.simulate(
+        images=500, classes=1203, dets_per_image=300, bias=1.0, class_bias=0.7, seed=0
+    )
+    kind, wrong = WRONG[name]
+    path = tmp_path / f"dt{ending}"
+    lvdet.write_detections(wrong(gt, dt), path)
+    (found,) = lvdet.audit(gt, path).implausible
+    assert found.kind == kind
