@@ -8,4 +8,5 @@ NB_MODULE(_native, m) {
     lvdet::bind_match(m);
     lvdet::bind_bootstrap(m);
     lvdet::bind_calibrate(m);
+    lvdet::bind_plausibility(m);
 }

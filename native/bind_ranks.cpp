@@ -34,6 +34,16 @@ Out<std::int64_t> count_group_rows(In<std::int32_t> group, std::size_t groups) {
     return take(std::move(count));
 }
 
+Out<std::int32_t> pick_rows_of_members(In<std::int32_t> group, In<std::uint8_t> member,
+                                       int threads) {
+    std::vector<std::int32_t> rows;
+    {
+        nb::gil_scoped_release release;
+        rows = rows_of_members(group.data(), member.data(), group.size(), threads);
+    }
+    return take(std::move(rows));
+}
+
 nb::tuple number_row_pairs(In<std::int32_t> a, std::size_t a_count, In<std::int32_t> b,
                            std::size_t b_count) {
     auto out = zeros<std::int32_t>({a.size()});
@@ -107,6 +117,8 @@ void bind_ranks(nb::module_& m) {
     m.def("keep_top", &keep_top_rows, "group"_a.noconvert(), "groups"_a, "score"_a.noconvert(),
           "limit"_a, "keep"_a.noconvert(), "threads"_a);
     m.def("count_rows", &count_group_rows, "group"_a.noconvert(), "groups"_a);
+    m.def("rows_of_members", &pick_rows_of_members, "group"_a.noconvert(), "member"_a.noconvert(),
+          "threads"_a);
     m.def("rank_classes", &rank_class_rows, "score"_a.noconvert(), "category"_a.noconvert(),
           "categories"_a, "threads"_a);
     m.def("number_pairs", &number_row_pairs, "a"_a.noconvert(), "a_count"_a, "b"_a.noconvert(),

@@ -290,6 +290,19 @@ std::vector<std::int64_t> count_rows(const std::int32_t* group, std::size_t grou
     return count;
 }
 
+std::vector<std::int32_t> rows_of_members(const std::int32_t* group, const std::uint8_t* member,
+                                          std::size_t rows, int threads) {
+    std::vector<std::vector<std::int32_t>> parts(count_blocks(rows));
+    in_blocks(rows, threads, [&](std::size_t begin, std::size_t end) {
+        std::vector<std::int32_t>& part = parts[begin / kBlockRows];
+        for (std::size_t i = begin; i < end; ++i)
+            if (member[group[i]]) part.push_back(static_cast<std::int32_t>(i));
+    });
+    std::vector<std::int32_t> all;
+    for (const auto& part : parts) all.insert(all.end(), part.begin(), part.end());
+    return all;
+}
+
 Grouping group_rows(const std::int32_t* group, std::size_t groups, std::size_t rows, int threads) {
     const std::size_t parts = parts_of(rows, groups, threads);
     const auto each = [&](std::size_t part, auto&& visit) {

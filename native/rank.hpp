@@ -31,6 +31,10 @@ std::vector<std::int64_t> count_rows(const std::int32_t* group, std::size_t grou
 std::int64_t number_pairs(const std::int32_t* a, std::size_t a_count, const std::int32_t* b,
                           std::size_t b_count, std::size_t rows, std::int32_t* number);
 
+// The rows, rising, whose group is one of the members: `member` is not 0.
+std::vector<std::int32_t> rows_of_members(const std::int32_t* group, const std::uint8_t* member,
+                                          std::size_t rows, int threads);
+
 // The row numbers grouped by `group` (counting sort, stable), and where each group begins.
 // Rows of a negative group are left out.
 struct Grouping {

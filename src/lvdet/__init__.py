@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from lvdet.evaluation.evaluation_result import Evaluation, ProtocolResult
     from lvdet.evaluation.protocols import evaluate
     from lvdet.files.annotation_files import read_ground_truth, write_ground_truth
-    from lvdet.files.check import check
     from lvdet.files.convert import convert
     from lvdet.files.detection_files import read_detections, write_detections
     from lvdet.limits.budgets import PerClass, PerImage, PerImageClass
+    from lvdet.plausibility.check import check
     from lvdet.reporting.report import Report, report
     from lvdet.simulation.simulate import simulate
     from lvdet.studies.audit import audit
@@ -110,10 +110,10 @@ _MODULES = {
     "evaluation.evaluation_result": "Evaluation ProtocolResult",
     "evaluation.protocols": "evaluate",
     "files.annotation_files": "read_ground_truth write_ground_truth",
-    "files.check": "check",
     "files.convert": "convert",
     "files.detection_files": "read_detections write_detections",
     "limits.budgets": "PerClass PerImage PerImageClass",
+    "plausibility.check": "check",
     "reporting.report": "Report report",
     "simulation.simulate": "simulate",
     "studies.audit": "audit",

@@ -28,7 +28,7 @@ def test_good_files(annotations: Any, tmp_path: Path) -> None:
     done = lvdet_command("check", gt, dt, "--output", output).good()
     assert done.out == f"{gt} and {dt}: no problems found\n"
     assert done.err == ""
-    assert json.loads(output.read_text()) == {"problems": []}
+    assert json.loads(output.read_text()) == {"problems": [], "findings": []}
 
 
 def test_every_problem_is_listed(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -143,3 +144,17 @@ def test_an_empty_file_is_said(verb: Callable[..., Any], uncut: Tables) -> None:
     gt, dt = uncut
     (text,) = verb(gt, dt[:0]).warnings
     assert text == "simulated detections has no detections, so its AP is meaningless."
+
+
+# Boxes and masks
+
+
+def test_areas_of_results_with_boxes_and_masks_are_named() -> None:
+    """lvis takes those of the boxes, which --exact-lvis repeats."""
+    gt, dt = lvdet.simulate(images=20, classes=10, dets_per_image=30, masks=True, seed=1)
+    said = "has boxes and masks: a detection's area is its mask's"
+    assert any(said in text for text in lvdet.evaluate(gt, dt).warnings)
+    for options in ({"iou": "bbox"}, {"exact_lvis": True}):
+        assert not any(said in text for text in lvdet.evaluate(gt, dt, **options).warnings)
+    bare = replace(dt, boxes_given=False)
+    assert not any(said in text for text in lvdet.evaluate(gt, bare).warnings)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lvdet.cli.options import Annotations, ExactLvis, Iou, Outputs, Results, Threads
+from lvdet.cli.options import Annotations, DropDuplicates, ExactLvis, Iou, Outputs, Results, Threads
 from lvdet.cli.terminal import finish, progress_bar, require_outputs
 
 EXAMPLES = """\b
@@ -18,6 +18,7 @@ def run(
     output: Outputs = None,
     iou: Iou = None,
     exact_lvis: ExactLvis = False,
+    drop_duplicates: DropDuplicates = False,
     threads: Threads = None,
 ) -> None:
     """Report which numbers are safe to publish.
@@ -29,5 +30,12 @@ def run(
 
     from lvdet.studies.audit import audit
 
-    result = audit(ground_truth, detections, iou=iou, exact_lvis=exact_lvis, progress=progress_bar)
+    result = audit(
+        ground_truth,
+        detections,
+        iou=iou,
+        exact_lvis=exact_lvis,
+        drop_duplicates=drop_duplicates,
+        progress=progress_bar,
+    )
     finish(result, output)

@@ -9,7 +9,7 @@ import typer
 
 from lvdet.cli.options import Annotations
 from lvdet.cli.targets import require_target
-from lvdet.cli.terminal import progress_bar
+from lvdet.cli.terminal import note, progress_bar
 from lvdet.files.writing import write_json
 
 EXAMPLES = """\b
@@ -29,27 +29,46 @@ def run(
         Path | None,
         typer.Option("--output", "-o", metavar="FILE.json", help="Write all problems as JSON."),
     ] = None,
+    category_map: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="MAP.json",
+            help="Write the mapping of class ids that fits, for convert --category-map.",
+        ),
+    ] = None,
 ) -> None:
     """Find every problem in the input files.
 
-    Each with its row and byte. The exit code is 2 if there is any problem.
+    Each with its row and byte. Results that are not what they should be as a whole are named too:
+    repeated or missing images, boxes or class ids in another format. The exit code is 2 if there
+    is any problem.
     """
     require_target(output, (".json",))
-    from lvdet.files.check import check
+    require_target(category_map, (".json",))
+    from lvdet.plausibility.check import inspect
 
-    problems = check(ground_truth, detections, progress=progress_bar)
+    problems, findings = inspect(ground_truth, detections, progress=progress_bar)
     if output is not None:
         rows = [
             {"source": p.source, "table": p.table, "row": p.row, "byte": p.byte, "what": p.what}
             for p in problems
         ]
-        write_json({"problems": rows}, output)
+        whole = [finding.to_dict() for finding in findings]
+        write_json({"problems": rows, "findings": whole}, output)
+    mapping = {str(old): new for finding in findings for old, new in finding.category_map.items()}
+    if category_map is not None and mapping:
+        write_json(mapping, category_map)
+    elif category_map is not None:
+        note("no other mapping of class ids fits: --category-map was not written")
     for problem in problems[:show]:
         print(problem)
     if len(problems) > show:
         print(f"… and {len(problems) - show:,} more (--show, --output)")
+    for finding in findings:
+        print(finding)
     names = " and ".join(str(name) for name in (ground_truth, detections) if name is not None)
-    count = f"{len(problems):,} problem{'s' * (len(problems) != 1)}" if problems else "no problems"
+    number = len(problems) + len(findings)
+    count = f"{number:,} problem{'s' * (number != 1)}" if number else "no problems"
     print(f"{names}: {count} found")
-    if problems:
+    if number:
         raise typer.Exit(2)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from lvdet.cli.options import Annotations, ExactLvis, Iou, RowOutputs, Threads
+from lvdet.cli.options import Annotations, DropDuplicates, ExactLvis, Iou, RowOutputs, Threads
 from lvdet.cli.terminal import finish, progress_bar, require_outputs
 from lvdet.errors import InputError
 
@@ -43,6 +43,7 @@ def run(
     ] = 10,
     output: RowOutputs = None,
     exact_lvis: ExactLvis = False,
+    drop_duplicates: DropDuplicates = False,
     threads: Threads = None,
 ) -> None:
     """Compare detectors, with confidence intervals.
@@ -67,6 +68,7 @@ def run(
         seed=seed,
         classes_shown=classes_shown,
         exact_lvis=exact_lvis,
+        drop_duplicates=drop_duplicates,
         progress=progress_bar,
     )
     finish(result, output)

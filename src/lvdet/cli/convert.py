@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -16,6 +17,7 @@ Examples:
   lvdet convert results.json -o results.parquet
   lvdet convert 'out-*.parquet' -o out.parquet --dets-per-class 10000
   lvdet convert results.parquet -o boxes.json --no-masks
+  lvdet convert corners.json -o results.json --box-format xyxy
 """
 
 
@@ -34,6 +36,24 @@ def run(
         bool,
         typer.Option("--no-masks", help="Write boxes only; boxes of masks that have none."),
     ] = False,
+    box_format: Annotated[
+        str,
+        typer.Option(
+            help="How boxes are written in DT: xywh, xyxy or cxcywh; xywhn, xyxyn or cxcywhn for "
+            "fractions of the image."
+        ),
+    ] = "xywh",
+    images: Annotated[
+        Path | None,
+        typer.Option(metavar="GT", help="Annotations with the sizes of the images, for fractions."),
+    ] = None,
+    category_map: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.json",
+            help='Class ids by those in DT: {"0": 1, "1": 2, …}. Others stay.',
+        ),
+    ] = None,
     summary: Summary = None,
     threads: Threads = None,
 ) -> None:
@@ -42,6 +62,7 @@ def run(
     JSON, JSON lines and Parquet. Files may be larger than memory.
     """
     from lvdet.files.convert import convert
+    from lvdet.files.repair import read_category_map
 
     require_target(summary, (".json",))
     written, found = convert(
@@ -49,6 +70,9 @@ def run(
         output,
         dets_per_class=dets_per_class,
         masks=not no_masks,
+        box_format=box_format,
+        images=images,
+        category_map=None if category_map is None else read_category_map(category_map),
         progress=progress_bar,
     )
     if summary is not None:

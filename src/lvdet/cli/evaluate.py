@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lvdet.cli.options import Annotations, ExactLvis, Iou, Outputs, Results, Threads
+from lvdet.cli.options import Annotations, DropDuplicates, ExactLvis, Iou, Outputs, Results, Threads
 from lvdet.cli.targets import require_target
 from lvdet.cli.terminal import (
     print_evaluation,
@@ -82,6 +82,7 @@ def run(
     ] = False,
     output: Outputs = None,
     exact_lvis: ExactLvis = False,
+    drop_duplicates: DropDuplicates = False,
     threads: Threads = None,
 ) -> None:
     """Compute AP-Old, AP-Fixed and AP-Pool."""
@@ -106,11 +107,23 @@ def run(
         from lvdet.diagnosis.diagnose import evaluate_and_diagnose
 
         result, diagnosis = evaluate_and_diagnose(
-            ground_truth, detections, plan, iou=iou, progress=progress_bar
+            ground_truth,
+            detections,
+            plan,
+            iou=iou,
+            drop_duplicates=drop_duplicates,
+            progress=progress_bar,
         )
     else:
         options = MatchOptions(iou, exact_lvis=exact_lvis)
-        read = load_pair(ground_truth, detections, plan.needs, options, progress=progress_bar)
+        read = load_pair(
+            ground_truth,
+            detections,
+            plan.needs,
+            options,
+            drop_duplicates=drop_duplicates,
+            progress=progress_bar,
+        )
         result = evaluate_pair(read, plan)
     warnings = result.warnings
     if diagnosis is not None and "fixed" not in result:  # else these are among them

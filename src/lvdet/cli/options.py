@@ -31,6 +31,13 @@ ExactLvis: TypeAlias = Annotated[
         help="Reproduce the quirks of lvis (pycocotools for COCO files) to the bit.",
     ),
 ]
+DropDuplicates: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--drop-duplicates",
+        help="Leave out exact repeats of an image's detections, as padded samplers write them.",
+    ),
+]
 
 
 def _result(extensions: str) -> Any:

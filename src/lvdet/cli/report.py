@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from lvdet.cli.options import Annotations, Iou, Summary, Threads
+from lvdet.cli.options import Annotations, DropDuplicates, Iou, Summary, Threads
 from lvdet.cli.targets import require_target
 from lvdet.cli.terminal import progress_bar, warn
 from lvdet.errors import InputError
@@ -91,6 +91,7 @@ def run(
     resamples: Annotated[int, typer.Option(metavar="N", help="Number of bootstrap samples.")] = 200,
     summary: Summary = None,
     iou: Iou = None,
+    drop_duplicates: DropDuplicates = False,
     threads: Threads = None,
 ) -> None:
     """Write one page about one or more detectors.
@@ -121,6 +122,7 @@ def run(
         images=images,
         image_ids=image_id or (),
         resamples=resamples,
+        drop_duplicates=drop_duplicates,
         progress=progress_bar,
     )
     for path in filter(None, (output, summary)):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lvdet.cli.options import ExactLvis, Iou, RowOutputs, Threads
+from lvdet.cli.options import DropDuplicates, ExactLvis, Iou, RowOutputs, Threads
 from lvdet.cli.terminal import finish, note, progress_bar, require_outputs
 from lvdet.errors import InputError
 from lvdet.files.writing import write_json
@@ -74,6 +74,7 @@ def run(
     ] = None,
     iou: Iou = None,
     exact_lvis: ExactLvis = False,
+    drop_duplicates: DropDuplicates = False,
     output: RowOutputs = None,
     threads: Threads = None,
 ) -> None:
@@ -114,6 +115,7 @@ def run(
             paper=rest or None,
             iou=iou,
             exact_lvis=exact_lvis,
+            drop_duplicates=drop_duplicates,
             progress=progress_bar,
         )
     if example is not None:

@@ -80,6 +80,7 @@ def compare(
     seed: int = 0,
     classes_shown: int = CLASSES_SHOWN,
     exact_lvis: bool = False,
+    drop_duplicates: bool = False,
     progress: Progress | None = None,
 ) -> Comparison:
     """Compares detectors with the first of them, under AP-Old, AP-Fixed and AP-Pool.
@@ -89,7 +90,7 @@ def compare(
 
     detections: tables, or paths of results files, two or more; the first is the baseline.
     names: what to call them; by default the ends of their paths.
-    iou, dets_per_image, dets_per_class, exact_lvis: as for `evaluate`.
+    iou, dets_per_image, dets_per_class, exact_lvis, drop_duplicates: as for `evaluate`.
     resamples: number of bootstrap samples.
     confidence: confidence level of the intervals.
     seed: random seed.
@@ -110,6 +111,7 @@ def compare(
             source,
             everything,
             MatchOptions(iou, exact_lvis=exact_lvis),
+            drop_duplicates=drop_duplicates,
             progress=progress,
         )
         pairs.append(pair)
@@ -361,8 +363,10 @@ def _facts(pairs: Sequence[Pair], names: Sequence[str]) -> dict[str, Any]:
     """What was compared, for the output."""
     facts = pairs[0].facts()
     del facts["detection_count"]
+    facts.pop("duplicates_dropped", None)
     facts["detections"] = [
         {"name": name, "source": pair.results.source, "detection_count": pair.results.total}
+        | ({} if pair.dropped is None else {"duplicates_dropped": pair.dropped})
         for name, pair in zip(names, pairs, strict=True)
     ]
     return facts

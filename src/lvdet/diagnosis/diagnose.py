@@ -77,6 +77,7 @@ def evaluate_and_diagnose(
     plan: Plan,
     *,
     iou: str | None = None,
+    drop_duplicates: bool = False,
     progress: Progress | None = None,
 ) -> tuple[Evaluation, Diagnosis]:
     """What `evaluate` and `diagnose` say about files that are read once."""
@@ -86,7 +87,9 @@ def evaluate_and_diagnose(
         return [*plan.needs(gt), Need(PerClass(fixed), plan.selected(gt))]
 
     options = MatchOptions(iou, partners_at=FOREGROUND)
-    pair = load_pair(gt, detections, needs, options, progress=progress)
+    pair = load_pair(
+        gt, detections, needs, options, drop_duplicates=drop_duplicates, progress=progress
+    )
     diagnosis = diagnose_pair(pair, dets_per_class=fixed, classes=plan.classes, groups=plan.groups)
     return evaluate_pair(pair, plan), diagnosis
 

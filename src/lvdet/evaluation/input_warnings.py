@@ -108,12 +108,13 @@ def coco_limit_warning(gt: GroundTruth, own: Budget, shown: str) -> str:
 
 
 def reading_warnings(pair: Pair) -> list[str]:
-    """That there is nothing to evaluate, and where the files are read otherwise than by the
-    reference tools."""
+    """That there is nothing to evaluate, that the results are not what their owner thinks, and
+    where the files are read otherwise than by the reference tools."""
     gt, results, exact_lvis = pair.gt, pair.results, pair.options.exact_lvis
     found = []
     if not results.total:
         found.append(f"{results.source} has no detections, so its AP is meaningless.")
+    found += [str(finding) for finding in pair.findings]
     found += _unknown_classes(gt, results, exact_lvis)
     if exact_lvis:
         return found
@@ -128,6 +129,13 @@ def reading_warnings(pair: Pair) -> list[str]:
         found.append(
             f"{gt.source} has {empty:,} annotations with area 0, which lvis excludes; lvdet counts "
             "them (--exact-lvis excludes them)."
+        )
+    detections = results.detections
+    if pair.iou != "bbox" and detections.masks is not None and detections.boxes_given:
+        found.append(
+            f"{results.source} has boxes and masks: a detection's area is its mask's, but lvis "
+            "and pycocotools take its box's, so APs, APm and APl may differ (--exact-lvis does as "
+            "they do)."
         )
     return found
 

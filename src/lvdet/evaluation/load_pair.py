@@ -19,8 +19,9 @@ from lvdet.files.detection_files import (
     read_results,
 )
 from lvdet.files.progress import Progress
-from lvdet.limits.needs import Need, caps_of
+from lvdet.limits.needs import Need, caps_of, everything
 from lvdet.matching.match_options import DEFAULT, MatchOptions
+from lvdet.plausibility.repeated_images import without_repeats
 from lvdet.tables.detections import Detections
 from lvdet.tables.ground_truth import GroundTruth
 from lvdet.tables.results import Results
@@ -39,6 +40,7 @@ def load_pair(
     needs: Callable[[GroundTruth], Sequence[Need]] | None,
     options: MatchOptions = DEFAULT,
     *,
+    drop_duplicates: bool = False,
     progress: Progress | None = None,
 ) -> Pair:
     """The tables of an evaluation, read where paths are given.
@@ -46,7 +48,8 @@ def load_pair(
     Annotations come first. Of results files only what the needs can use is kept in memory; where
     needs are None, it is the whole table, masks included even where boxes are compared. `Results`
     are taken as they are: they were read for needs no smaller than these. Results without a class
-    that the annotations have are refused, but for exact_lvis.
+    that the annotations have are refused, but for exact_lvis. drop_duplicates leaves out exact
+    repeats of an image's rows; nothing else is left out while reading then.
     """
     if not isinstance(gt, GroundTruth | str | os.PathLike):
         raise InputError(f"annotations are of type {type(gt).__name__}, expected a table or a path")
@@ -70,9 +73,13 @@ def load_pair(
     if files is not None and needs is None:
         results = Results.of(read_detections(files, progress=progress))
     elif files is not None and needs is not None:
-        caps = caps_of(needs(truth), truth, unknown=options.exact_lvis)
+        wanted = everything(truth) if drop_duplicates else needs(truth)
+        caps = caps_of(wanted, truth, unknown=options.exact_lvis)
         results = read_results(files, truth, caps, masks=iou != "bbox", progress=progress)
     assert results is not None  # given, or read
+    dropped = None
+    if drop_duplicates:
+        results, dropped = without_repeats(results)
     if not options.exact_lvis:
         require_known_class(truth, results)
     has_masks = _has_masks(results)
@@ -81,7 +88,7 @@ def load_pair(
             gt, progress=progress
         )  # the first rows had no masks, but others have
     with_masks = has_masks and truth.masks is not None
-    return Pair(truth, results, options.resolved(masks=with_masks))
+    return Pair(truth, results, options.resolved(masks=with_masks), dropped=dropped)
 
 
 def _has_masks(results: Results | None) -> bool:

@@ -18,6 +18,8 @@ from lvdet.limits.budgets import Budget, apply
 from lvdet.limits.ranks import Ranks
 from lvdet.matching.match import match, to_be_found
 from lvdet.matching.match_options import MatchOptions
+from lvdet.plausibility.finding import Finding
+from lvdet.plausibility.findings import findings
 from lvdet.tables.columns import take
 from lvdet.tables.ground_truth import GroundTruth
 from lvdet.tables.matches import Matches
@@ -31,6 +33,7 @@ _Mask = NDArray[np.bool_]
 
 class Pair:
     """Annotations and results, how they are compared (`options` have an iou), and their match.
+    `dropped` says how many duplicates were left out, where that was asked for.
 
     They are matched once, where that is first needed: budgets, subsets of classes and
     parts of the images are masks over that match, and scores that keep the order inside each image
@@ -45,11 +48,13 @@ class Pair:
         options: MatchOptions,
         *,
         matches: Matches | None = None,
+        dropped: int | None = None,
     ) -> None:
         assert options.iou is not None
         self.gt, self.results, self.options = gt, results, options
         self.iou: str = options.iou
         self._matches = matches
+        self.dropped = dropped
         self._groups = gt.categories.groups()
         self._answers: dict[tuple[object, ...], Any] = {}
         self._pools: dict[tuple[bytes, ...], Pools] = {}
@@ -68,6 +73,11 @@ class Pair:
             self._matches = self._match(self.options)
         return self._matches
 
+    @cached_property
+    def findings(self) -> list[Finding]:
+        """What shows that the results are not what their owner thinks."""
+        return findings(self.gt, self.results, iou=self.iou)
+
     def matched_at(self, threshold: float, *, partners: bool = False) -> tuple[Matches, int]:
         """A match that has this IoU threshold, and the threshold's place in it: the one match; or
         another, where that lacks the threshold, or partners at it that are asked for."""
@@ -85,13 +95,15 @@ class Pair:
             place = np.cumsum(keep, dtype=np.int32) - np.int32(1)
             matches = matches.where(keep[matches.detection])
             matches = replace(matches, detection=place[matches.detection])
-        return Pair(self.gt, self.results.where(keep), self.options, matches=matches)
+        results = self.results.where(keep)
+        return Pair(self.gt, results, self.options, matches=matches, dropped=self.dropped)
 
     def with_scores(self, score: NDArray[np.float64]) -> Pair:
         """The same detections with other scores ([N]). They are matched again only where these
         change the order inside an image and class."""
         matches = self.matches.with_scores(score, self.results.ranking.image)
-        return Pair(self.gt, self.results.with_scores(score), self.options, matches=matches)
+        results = self.results.with_scores(score)
+        return Pair(self.gt, results, self.options, matches=matches, dropped=self.dropped)
 
     def counted_classes(self, classes: _Rows) -> _Mask | None:
         """[category ids of the ranking] those whose detections budgets count where only these
@@ -199,6 +211,7 @@ class Pair:
 
     def facts(self, classes: int | None = None) -> dict[str, Any]:
         """What was evaluated, for the output; `classes` is how many, where not all of them."""
+        dropped = {} if self.dropped is None else {"duplicates_dropped": self.dropped}
         return {
             "ground_truth": self.gt.source,
             "detections": self.results.source,
@@ -209,6 +222,7 @@ class Pair:
             "annotations": len(self.gt),
             "detection_count": self.results.total,
             "exact_lvis": self.options.exact_lvis,
+            **dropped,
         }
 
     def _cutting(self, budgets: Sequence[Budget]) -> list[Budget]:
@@ -283,7 +297,9 @@ class Pair:
 
 def headline(facts: Mapping[str, Any]) -> str:
     """What was evaluated, in a line."""
+    dropped = facts.get("duplicates_dropped")
+    left_out = "" if dropped is None else f", {dropped:,} duplicates dropped"
     return (
         f"{facts['iou']}: {facts['detection_count']:,} detections on {facts['images']:,} images, "
-        f"{facts['classes']:,} classes"
+        f"{facts['classes']:,} classes{left_out}"
     )

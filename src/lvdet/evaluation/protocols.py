@@ -98,6 +98,7 @@ def evaluate(
     groups: Mapping[str, Iterable[int | str]] | None = None,
     thresholds: Sequence[float] | None = None,
     exact_lvis: bool = False,
+    drop_duplicates: bool = False,
     progress: Progress | None = None,
 ) -> Evaluation:
     """Evaluates detections under all protocols asked for, from one match.
@@ -112,12 +113,21 @@ def evaluate(
     groups: more groups of classes, each with its AP: {"novel": ["cat", 17], …}.
     exact_lvis: repeat the quirks of lvis and pycocotools (see `match`), among them that
         detections of unknown classes use up the image's budget.
+    drop_duplicates: leave out exact repeats of an image's detections.
     progress: called with what is being read; what it gives is entered while that lasts, and may
         be a function to be told of the progress.
     """
     plan = Plan(protocols, dets_per_image, dets_per_class, classes, groups)
     options = MatchOptions(iou, thresholds, exact_lvis)
-    return evaluate_pair(load_pair(gt, detections, plan.needs, options, progress=progress), plan)
+    pair = load_pair(
+        gt,
+        detections,
+        plan.needs,
+        options,
+        drop_duplicates=drop_duplicates,
+        progress=progress,
+    )
+    return evaluate_pair(pair, plan)
 
 
 def evaluate_pair(pair: Pair, plan: Plan) -> Evaluation:

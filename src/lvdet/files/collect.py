@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from lvdet import _native
 from lvdet.errors import InputError
 from lvdet.tables.detections import Detections
+from lvdet.tables.drawn_images import WITH_BOXES, drawn_images
 from lvdet.tables.ground_truth import GroundTruth
 from lvdet.tables.masks import NONE, Masks, no_masks
 from lvdet.tables.problems import unknown_id
@@ -87,7 +88,15 @@ def new_collector(caps: Sequence[Cap] = (), gt: GroundTruth | None = None) -> _n
         and gt.negative is not None
         and len(gt.images) * len(gt.categories) <= MOST_CELLS
     ):
-        cells = (gt.image, gt.category, gt.negative.offsets, gt.negative.category)
+        # Of some images every class is kept, to see whether classes are what they should be.
+        classes = np.arange(len(gt.categories), dtype=np.int32)
+        drawn = drawn_images(len(gt.images))[:WITH_BOXES].astype(np.int32)
+        cells = (
+            np.concatenate([gt.image, np.repeat(drawn, len(classes))]),
+            np.concatenate([gt.category, np.tile(classes, len(drawn))]),
+            gt.negative.offsets,
+            gt.negative.category,
+        )
     return _native.Collector(
         none if gt is None else gt.images.ids,
         none if gt is None else gt.categories.ids,

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from lvdet.errors import InputError
 from lvdet.files.detection_files import WRITTEN, named_files, read_counted, write_tables
 from lvdet.files.parquet import LateColumnsError
 from lvdet.files.progress import Progress, track
+from lvdet.files.repair import Repair
 from lvdet.files.stream import detection_tables
 from lvdet.files.writing import require_ending
 from lvdet.tables.detections import Detections
+from lvdet.tables.ground_truth import GroundTruth
 
 
 def convert(
@@ -20,18 +23,29 @@ def convert(
     *,
     dets_per_class: int | None = None,
     masks: bool = True,
+    box_format: str = "xywh",
+    images: GroundTruth | str | os.PathLike[str] | None = None,
+    category_map: Mapping[int, int] | None = None,
     change: Callable[[Detections], Detections] | None = None,
     progress: Progress | None = None,
 ) -> tuple[int, int]:
     """Writes what `read_detections` reads; returns how many rows were written, and of how many.
 
     With masks=False only boxes are written, made from the masks where there are no others. Where
-    all rows are written, they are written while others are read. `change` is applied to each
-    table before it is written.
+    all rows are written, they are written while others are read.
+
+    box_format: how boxes are written in the source (see `BOX_FORMATS`); images: the annotations
+        that know the sizes of the images, where boxes are fractions
+    category_map: the class id that each id stands for; others stay as they are
+    change: applied to each table before it is written
     """
     require_ending(target, WRITTEN)
+    repair = Repair.of(box_format, images, category_map or {})
+    if dets_per_class is not None and len(set(repair.ids.values())) < len(repair.ids):
+        raise InputError("the category map joins classes, which cannot be combined with a limit")
 
     def changed(table: Detections) -> Detections:
+        table = repair.applied(table)
         table = table if masks else replace(table, masks=None, boxes_given=True)
         return table if change is None else change(table)
 

@@ -138,6 +138,7 @@ def report(
     image_ids: Sequence[int] = (),
     resamples: int = RESAMPLES,
     seed: int = 0,
+    drop_duplicates: bool = False,
     progress: Progress | None = None,
 ) -> Report:
     """A report on detectors: tables, or paths of files, as for `evaluate`.
@@ -148,6 +149,7 @@ def report(
         detector), or by cross-validation over these images
     images: a folder of images, to show detections on some of them; image_ids: on which ones
     resamples, seed: of the bootstrap, where there are several detectors
+    drop_duplicates: as for `evaluate`
     """
     if not 1 <= len(detections) <= MOST:
         raise InputError(f"{len(detections)} results files to report on, expected 1 to {MOST}")
@@ -164,6 +166,7 @@ def report(
             one,
             None if folder is not None else everything,
             MatchOptions(pairs[0].iou if pairs else iou, partners_at=FOREGROUND),
+            drop_duplicates=drop_duplicates,
             progress=progress,
         )
         pairs.append(pair)

@@ -25,6 +25,7 @@ def audit(
     *,
     iou: str | None = None,
     exact_lvis: bool = False,
+    drop_duplicates: bool = False,
     progress: Progress | None = None,
 ) -> Audit:
     """Whether a results file was cut, and which of its numbers can be published.
@@ -39,7 +40,12 @@ def audit(
         return [Need(old_budget(gt.federated), every), Need(PerClass(FIXED_PER_CLASS), every)]
 
     pair = load_pair(
-        gt, detections, needs, MatchOptions(iou, exact_lvis=exact_lvis), progress=progress
+        gt,
+        detections,
+        needs,
+        MatchOptions(iou, exact_lvis=exact_lvis),
+        drop_duplicates=drop_duplicates,
+        progress=progress,
     )
     truth, results = pair.gt, pair.results
     every = pair.every_class
@@ -61,6 +67,7 @@ def audit(
         reranked=reranked,
         search=search,
         inputs=pair.facts(),
+        implausible=pair.findings,
         warnings=reading_warnings(pair),
     )
 

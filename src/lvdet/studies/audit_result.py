@@ -14,6 +14,7 @@ from lvdet.evaluation.protocols import FIXED_PER_CLASS, PROTOCOLS
 from lvdet.evaluation.summary import defined
 from lvdet.evaluation.truncation import Cut, Cuts
 from lvdet.limits.budgets import Budget, PerClass, PerImage
+from lvdet.plausibility.finding import Finding
 from lvdet.rendering.result import Result
 from lvdet.rendering.table_text import Layout, compared, signed
 from lvdet.studies.class_caps import ClassCap
@@ -53,6 +54,7 @@ class Audit(Result):
     old, fixed, pool: AP, APr, APc, APf of each protocol; NaN where undefined
     reranked: AP-Old after a class cap of 10,000; None for COCO files
     search: the class cap up to 10,000 that raises AP-Old most; None for COCO files
+    implausible: what shows that the file is not what its owner thinks
     """
 
     cuts: Cuts
@@ -63,6 +65,7 @@ class Audit(Result):
     pool: dict[str, float]
     reranked: dict[str, float] | None
     search: ClassCap | None
+    implausible: list[Finding]
     inputs: dict[str, Any]
     warnings: list[str]
 
@@ -84,7 +87,8 @@ class Audit(Result):
 
     @property
     def standing(self) -> dict[str, str]:
-        """For each protocol "publishable", "gameable", "re-ranked", "incomplete" or "undefined"."""
+        """For each protocol "publishable", "not publishable", "gameable", "re-ranked", "incomplete"
+        or "undefined"."""
         return {name: self._standing(name) for name in PROTOCOLS}
 
     @property
@@ -129,6 +133,7 @@ class Audit(Result):
             },
             **defined({"fixed_minus_old": self.fixed["AP"] - self.old["AP"]}),
             "reranking": reranking,
+            "implausible": [finding.to_dict() for finding in self.implausible],
             "standing": self.standing,
             "verdict": self.verdict,
             "inputs": self.inputs,
@@ -153,7 +158,7 @@ class Audit(Result):
 
     def findings(self) -> list[str]:
         """What was found in the file, in sentences."""
-        found = []
+        found = [str(finding) for finding in self.implausible]
         cuts = [cut for cut in (image_cut_text(self.cuts), class_cut_text(self.cuts)) if cut]
         found += [f"The file {cut}." for cut in cuts]
         if not cuts:
@@ -190,6 +195,8 @@ class Audit(Result):
         budgets = [self.budgets[protocol]]
         if self._empty or np.isnan(self._metrics(protocol)["AP"]):
             return "undefined"
+        if self.implausible:
+            return "not publishable"
         if self.cuts.incomplete(budgets, self._every):
             return "incomplete"
         if self.cuts.reranked(budgets, self._every):
@@ -204,6 +211,9 @@ class Audit(Result):
                 if self._empty
                 else "the annotations have no objects to detect"
             )
+        if standing == "not publishable":
+            kinds = ", ".join(finding.kind.replace("-", " ") for finding in self.implausible)
+            return f"the file is not what it should be ({kinds})"
         if standing == "incomplete":
             return self._what_is_missing(self.budgets[protocol])
         if protocol == "old":

@@ -52,6 +52,7 @@ def sweep(
     paper: str | Iterable[str] | None = None,
     iou: str | None = None,
     exact_lvis: bool = False,
+    drop_duplicates: bool = False,
     progress: Progress | None = None,
 ) -> Sweep:
     """AP and AP-Pool under every combination of limits, from one match.
@@ -68,7 +69,7 @@ def sweep(
     paper: tables of the paper by name: "ranking", "image-limit", "subsets", "class-limit",
         "pool-limit", or "all" of those that the annotations allow. This is the default where no
         limit and no subset is asked for.
-    iou, exact_lvis, progress: as for `evaluate`.
+    iou, exact_lvis, drop_duplicates, progress: as for `evaluate`.
     """
     asked = any(item is not None for item in (dets_per_image, dets_per_class, subsets, rerank))
     named_orders(order)  # refused even where no row has both limits
@@ -85,7 +86,12 @@ def sweep(
         return _needs(gt, choose(gt))
 
     pair = load_pair(
-        gt, detections, needs, MatchOptions(iou, exact_lvis=exact_lvis), progress=progress
+        gt,
+        detections,
+        needs,
+        MatchOptions(iou, exact_lvis=exact_lvis),
+        drop_duplicates=drop_duplicates,
+        progress=progress,
     )
     tables = choose(pair.gt)
     if not tables:

@@ -1,0 +1,39 @@
+"""Boxes that are not written as x, y, width, height in pixels."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lvdet.errors import InputError
+
+#: Corner and size, two corners, centre and size; in pixels, and as fractions of the image.
+BOX_FORMATS = ("xywh", "xyxy", "cxcywh", "xywhn", "xyxyn", "cxcywhn")
+
+
+def require_box_format(name: str) -> None:
+    """Refuses a format that there is not."""
+    if name not in BOX_FORMATS:
+        raise InputError(f"box format is {name!r}, expected one of {', '.join(BOX_FORMATS)}")
+
+
+def normalized(name: str) -> bool:
+    """Whether boxes are fractions of the image, so that its size has to be known."""
+    return name.endswith("n")
+
+
+def from_format(
+    name: str, box: NDArray[np.float64], size: NDArray[np.float64] | None = None
+) -> NDArray[np.float64]:
+    """[N, 4] x, y, width, height in pixels of boxes in a format; size: [N, 2] width and height of
+    their images, where boxes are fractions. Sides are negative where corners are the wrong way
+    round."""
+    found = box.copy()
+    if normalized(name):
+        assert size is not None
+        found *= np.tile(size, 2)
+    if name.startswith("xyxy"):
+        found[:, 2:] -= found[:, :2]
+    elif name.startswith("cxcywh"):
+        found[:, :2] -= found[:, 2:] / 2
+    return found

@@ -1,0 +1,1 @@
+"""Is a results file what its owner thinks?"""

@@ -1,0 +1,42 @@
+"""Something that shows that a results file is not what its owner thinks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is wrong with a results file as a whole.
+
+    kind:     a short name, such as "repeated-images"
+    count:    how many images, boxes, objects or scores speak for it
+    evidence: the numbers behind it, by name
+    sentence: what is wrong, in one sentence that names the file
+    remedy:   what to do, in one sentence
+    category_map: the class id that each id of the file stands for, where another mapping fits
+    """
+
+    kind: str
+    count: int
+    evidence: dict[str, float]
+    sentence: str
+    remedy: str
+    category_map: dict[int, int] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"{self.sentence} {self.remedy}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        found = {
+            "kind": self.kind,
+            "count": self.count,
+            "evidence": self.evidence,
+            "sentence": self.sentence,
+            "remedy": self.remedy,
+        }
+        if self.category_map:
+            found["category_map"] = {str(old): new for old, new in self.category_map.items()}
+        return found

@@ -1,0 +1,97 @@
+"""Scores that are no probabilities, or rank the other way round."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lvdet.plausibility.finding import Finding
+from lvdet.plausibility.image_sample import Objects, Sample, known_classes
+from lvdet.plausibility.pairing import Pairing
+from lvdet.tables.ground_truth import GroundTruth
+from lvdet.tables.results import Results
+
+#: Fewer scores say nothing.
+_FEWEST = 50
+#: Objects that the lowest scores find, and how many times as many as the highest.
+_REVERSED, _RATIO = 15, 4
+
+
+def misread_scores(
+    gt: GroundTruth, results: Results, sample: Sample, objects: Objects
+) -> list[Finding]:
+    """That scores are all the same, on another scale, or reversed; of a sample of verified ones."""
+    score = results.ranking.score
+    low, high = float(sample.score.min()), float(sample.score.max())
+    rows = len(score)
+    if low == high and rows >= _FEWEST and (score == low).all():
+        return [
+            Finding(
+                "constant-scores",
+                rows,
+                {"score": low},
+                f"All {rows:,} scores of {results.source} are {low:g}: the order of the file "
+                "decides the ranking.",
+                "Write each detection with its own score.",
+            )
+        ]
+    found = _scale(results, low, high)
+    reversed_ = _reversed(gt, results, sample, objects)
+    return found if reversed_ is None else [*found, reversed_]
+
+
+def _scale(results: Results, low: float, high: float) -> list[Finding]:
+    if (low >= 0 and high <= 1) or len(results.ranking.score) < _FEWEST:
+        return []
+    score = results.ranking.score
+    low, high = float(score.min()), float(score.max())
+    outside = int(((score < 0) | (score > 1)).sum())
+    percent = low >= 0 and 10 < high <= 100
+    what = "are percentages" if percent else "look like logits" if low < 0 else "exceed 1"
+    remedy = "Divide them by 100." if percent else "Write probabilities, such as a sigmoid's."
+    return [
+        Finding(
+            "score-scale",
+            outside,
+            {"lowest": low, "highest": high},
+            f"Scores of {results.source} {what}: they lie between {low:g} and {high:g}, "
+            f"{outside:,} of {len(score):,} outside 0 to 1.",
+            remedy,
+        )
+    ]
+
+
+def _reversed(
+    gt: GroundTruth, results: Results, sample: Sample, objects: Objects
+) -> Finding | None:
+    """That the lowest scores are the best detections."""
+    classes = known_classes(gt, results)
+    number = np.bincount(sample.row_image, minlength=len(sample.images))
+    most = sample.objects[sample.row_image]
+    able = number[sample.row_image] >= 3 * most
+    first = able & (sample.row_rank < most)
+    last = able & (sample.row_rank >= number[sample.row_image] - most)
+
+    def right(rows: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> int:
+        part = sample.where(rows)
+        pairing = Pairing.of(part, objects, part.images)
+        near = pairing.overlapping(gt, part.box)
+        same = classes[part.row_category[pairing.row]] == gt.category[
+            pairing.objects[pairing.target]
+        ].astype(np.int64)
+        return int(pairing.found(near & same).sum())
+
+    lowest = right(last)
+    if lowest < _REVERSED:
+        return None
+    highest = right(first)
+    if lowest < _RATIO * highest + _REVERSED:
+        return None
+    total = int(sample.objects[np.unique(sample.row_image[able])].sum())
+    return Finding(
+        "reversed-scores",
+        total,
+        {"objects": total, "found_by_highest": highest, "found_by_lowest": lowest},
+        f"The lowest scores of {results.source} are its best detections: of {total:,} objects, "
+        f"as many of the highest scores of each image find {highest:,}, of the lowest {lowest:,}.",
+        "Write scores that rise with confidence.",
+    )

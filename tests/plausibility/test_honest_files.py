@@ -1,0 +1,16 @@
+"""Of honest files nothing is said, however weak the detector."""
+
+from __future__ import annotations
+
+import pytest
+from honest_files import honest_file
+
+from long_cases import first
+from lvdet.plausibility.findings import findings
+from lvdet.tables.results import Results
+
+
+@pytest.mark.parametrize("seed", first(100, range(1_000)))
+def test_nothing_is_said(seed: int) -> None:
+    kind, gt, dt = honest_file(seed)
+    assert findings(gt, Results.of(dt)) == [], kind
