@@ -16,6 +16,7 @@ class Finding:
     sentence: what is wrong, in one sentence that names the file
     remedy:   what to do, in one sentence
     category_map: the class id that each id of the file stands for, where another mapping fits
+    changes_ap: whether AP is another once it is repaired; a scale of scores changes none
     """
 
     kind: str
@@ -24,6 +25,7 @@ class Finding:
     sentence: str
     remedy: str
     category_map: dict[int, int] = field(default_factory=dict)
+    changes_ap: bool = True
 
     def __str__(self) -> str:
         return f"{self.sentence} {self.remedy}"

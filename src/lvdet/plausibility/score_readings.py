@@ -56,6 +56,7 @@ def _scale(results: Results, low: float, high: float) -> list[Finding]:
             f"Scores of {results.source} {what}: they lie between {low:g} and {high:g}, "
             f"{outside:,} of {len(score):,} outside 0 to 1.",
             remedy,
+            changes_ap=False,
         )
     ]
 

@@ -195,7 +195,7 @@ class Audit(Result):
         budgets = [self.budgets[protocol]]
         if self._empty or np.isnan(self._metrics(protocol)["AP"]):
             return "undefined"
-        if self.implausible:
+        if any(finding.changes_ap for finding in self.implausible):
             return "not publishable"
         if self.cuts.incomplete(budgets, self._every):
             return "incomplete"
@@ -212,7 +212,8 @@ class Audit(Result):
                 else "the annotations have no objects to detect"
             )
         if standing == "not publishable":
-            kinds = ", ".join(finding.kind.replace("-", " ") for finding in self.implausible)
+            wrong = [finding for finding in self.implausible if finding.changes_ap]
+            kinds = ", ".join(finding.kind.replace("-", " ") for finding in wrong)
             return f"the file is not what it should be ({kinds})"
         if standing == "incomplete":
             return self._what_is_missing(self.budgets[protocol])
