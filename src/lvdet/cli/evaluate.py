@@ -29,6 +29,8 @@ Examples:
   lvdet evaluate gt.json results.parquet --iou bbox -o scores.json
   lvdet evaluate gt.json 'shards/*.jsonl.gz' --protocols fixed,pool --class-table classes.csv
   lvdet evaluate gt.json results.json --groups base_novel.json
+  lvdet evaluate gt.json results.json --budget 1000/image,10000/class
+  lvdet evaluate gt.json results.json --like yoloe
   lvdet evaluate gt.json results.json --errors
 """
 
@@ -53,6 +55,22 @@ def run(
         typer.Option(
             metavar="N",
             help="Budget of AP-Fixed and AP-Pool: detections per class. Default: 10,000.",
+        ),
+    ] = None,
+    budget: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CHAIN",
+            help="Also report AP under these limits, one after the other, such as "
+            "1000/image,10000/class or 300/image/class. Repeatable.",
+        ),
+    ] = None,
+    like: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Evaluate like another project instead: lvis, detectron2, lvis-challenge-2021, "
+            "glip, mm-grounding-dino, yolo-world, yoloe, coco or v3det.",
         ),
     ] = None,
     classes: Annotated[
@@ -90,16 +108,20 @@ def run(
 
     from lvdet.evaluation.load_pair import load_pair
     from lvdet.evaluation.protocols import Plan, evaluate_pair
+    from lvdet.limits.budgets import parse_budget
     from lvdet.matching.match_options import MatchOptions
 
-    if errors and exact_lvis:
-        raise InputError("--errors cannot be combined with --exact-lvis")
+    for name, given in (("--exact-lvis", exact_lvis), ("--like", like is not None)):
+        if errors and given:
+            raise InputError(f"--errors cannot be combined with {name}")
     plan = Plan(
         [name.strip() for name in protocols.split(",") if name.strip()],
         dets_per_image,
         dets_per_class,
         classes,
         None if groups is None else read_groups(groups),
+        [parse_budget(text) for text in budget or []],
+        like,
     )
     diagnosis: Diagnosis | None = None
     if errors:
@@ -109,7 +131,7 @@ def run(
             ground_truth, detections, plan, iou=iou, progress=progress_bar
         )
     else:
-        options = MatchOptions(iou, exact_lvis=exact_lvis)
+        options = plan.options(MatchOptions(iou, exact_lvis=exact_lvis))
         read = load_pair(ground_truth, detections, plan.needs, options, progress=progress_bar)
         result = evaluate_pair(read, plan)
     warnings = result.warnings

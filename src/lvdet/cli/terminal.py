@@ -89,6 +89,8 @@ def print_evaluation(result: Evaluation) -> None:
         console, table = Console(), drawn_table(result)
         if fits(console, table):
             console.print(table)
+            for text in result.notes():
+                print(text)
             return
     print(result)
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from lvdet.evaluation.average_precision import Curves
 from lvdet.evaluation.pair import headline
-from lvdet.evaluation.summary import defined
+from lvdet.evaluation.summary import defined, number_name
 from lvdet.rendering.result import Result
 from lvdet.rendering.table_text import Cell, Layout, percent, plain
 from lvdet.tables.categories import Categories
@@ -30,6 +30,11 @@ class ProtocolResult(Mapping[str, float]):
     budget: str
     metrics: dict[str, float]
     curves: Curves | None
+
+    @property
+    def heading(self) -> str:
+        """What stands over the column, above the budget."""
+        return "AP" if self.name == self.budget else number_name(self.name)
 
     def __getitem__(self, key: str) -> float:
         return self.metrics[key]
@@ -63,6 +68,7 @@ class Evaluation(Result, Mapping[str, ProtocolResult]):
     thresholds: [T] float64, IoU thresholds
     truth: [C] int64, ground truth of each class
     selected: rows of the classes evaluated
+    like: the preset and what it stands for; None for none
     """
 
     protocols: dict[str, ProtocolResult]
@@ -73,6 +79,7 @@ class Evaluation(Result, Mapping[str, ProtocolResult]):
     selected: NDArray[np.int64]
     inputs: dict[str, Any]
     warnings: list[str]
+    like: dict[str, Any] | None = None
 
     def __getitem__(self, key: str) -> ProtocolResult:
         return self.protocols[key]
@@ -116,6 +123,7 @@ class Evaluation(Result, Mapping[str, ProtocolResult]):
         """Plain values, as `lvdet evaluate --output` writes them."""
         return {
             "protocols": {name: result.to_dict() for name, result in self.protocols.items()},
+            **({} if self.like is None else {"like": self.like}),
             "inputs": self.inputs,
             "warnings": self.warnings,
         }
@@ -123,6 +131,10 @@ class Evaluation(Result, Mapping[str, ProtocolResult]):
     def title(self) -> str:
         """What was evaluated, in a line."""
         return headline(self.inputs)
+
+    def notes(self) -> list[str]:
+        """What a preset stands for."""
+        return [] if self.like is None else ["\n".join(self.like["notes"])]
 
     def layouts(self) -> list[Layout]:
         """The table of protocols, with their budgets in the head."""
@@ -151,7 +163,7 @@ class Evaluation(Result, Mapping[str, ProtocolResult]):
         """The table people read, in percent: protocols, their budgets, then one row per metric."""
         results = self.protocols.values()
         rows = [
-            ["", *(f"AP-{result.name.capitalize()}" for result in results)],
+            ["", *(result.heading for result in results)],
             ["", *(result.budget for result in results)],
         ]
         for key in dict.fromkeys(key for result in results for key in result):
@@ -170,4 +182,5 @@ class Evaluation(Result, Mapping[str, ProtocolResult]):
             ).rstrip()
             for row in rows
         ]
-        return "\n".join([self.title(), *lines])
+        notes = [f"\n{note}" for note in self.notes()]
+        return "\n".join([self.title(), *lines, *notes])

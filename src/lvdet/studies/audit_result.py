@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from lvdet.evaluation.input_warnings import class_cut_text, image_cut_text, was_cut
 from lvdet.evaluation.pair import headline
-from lvdet.evaluation.protocols import FIXED_PER_CLASS, PROTOCOLS
-from lvdet.evaluation.summary import defined
+from lvdet.evaluation.protocols import FIXED_PER_CLASS
+from lvdet.evaluation.summary import PROTOCOLS, defined, number_name
 from lvdet.evaluation.truncation import Cut, Cuts
 from lvdet.limits.budgets import Budget, PerClass, PerImage
 from lvdet.rendering.result import Result
@@ -91,7 +91,7 @@ class Audit(Result):
     def verdict(self) -> list[str]:
         """The standing of each protocol and why, one sentence each."""
         return [
-            f"AP-{name.capitalize()} is {standing}: {self._reason(name, standing)}."
+            f"{number_name(name)} is {standing}: {self._reason(name, standing)}."
             for name, standing in self.standing.items()
         ]
 
