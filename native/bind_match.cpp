@@ -99,6 +99,11 @@ nb::dict match_detections(const TruthColumns& truth, const FoundColumns& found,
     out["outcomes"] =
         take(std::move(matched.outcomes), areas, bytes_for(settings.thresholds.size()));
     out["truth"] = take(std::move(matched.truth), {truth.categories, areas});
+    auto& [contested, reached] = matched.contested;
+    const std::size_t rows = contested.size();
+    auto contested_rows = take(std::move(contested));
+    out["contested"] = nb::make_tuple(
+        contested_rows, take(std::move(reached), {rows, bytes_for(settings.thresholds.size())}));
     out["partner"] = nb::none();
     if (settings.partners_at >= 0) out["partner"] = take(std::move(matched.partner));
     return out;

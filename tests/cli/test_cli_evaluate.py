@@ -26,6 +26,7 @@ from tabled import TOLERANCE, write_case
 
 OLD = ["AP", "AP50", "AP75", "APs", "APm", "APl", "APr", "APc", "APf", "AR", "ARs", "ARm", "ARl"]
 POOL = ["AP", "AP50", "AP75", "APr", "APc", "APf"]
+TIES = ["tie_low", "tie_high"]
 
 
 def evaluate(
@@ -51,11 +52,11 @@ def agree(ours: Json, reference: dict[str, float | None]) -> None:
 def test_the_json_of_lvis(tmp_path: Path) -> None:
     gt, dt = pair(tmp_path)
     scores, done = evaluate(tmp_path, gt, dt, run=lvdet_command)
-    assert list(scores) == ["protocols", "inputs", "warnings"]
+    assert list(scores) == ["lvdet", "schema", "protocols", "inputs", "warnings"]
     assert list(scores["protocols"]) == ["old", "fixed", "pool"]
-    assert list(scores["protocols"]["old"]) == ["budget", *OLD]
-    assert list(scores["protocols"]["fixed"]) == ["budget", *OLD]
-    assert list(scores["protocols"]["pool"]) == ["budget", *POOL]
+    assert list(scores["protocols"]["old"]) == ["budget", *OLD, *TIES]
+    assert list(scores["protocols"]["fixed"]) == ["budget", *OLD, *TIES]
+    assert list(scores["protocols"]["pool"]) == ["budget", *POOL, *TIES]
     budgets = {name: result["budget"] for name, result in scores["protocols"].items()}
     assert budgets == {"old": "300/image", "fixed": "10000/class", "pool": "10000/class"}
     # The cat is found; the dog is not; the hot dog has no ground truth and is left out.
@@ -82,7 +83,7 @@ def test_the_json_of_coco(tmp_path: Path) -> None:
     scores, _ = evaluate(tmp_path, *pair(tmp_path, COCO), run=lvdet_command)
     old = scores["protocols"]["old"]
     assert old["budget"] == "100/image/class"
-    assert list(old) == ["budget", *OLD, "AR1", "AR10", "AR100"]
+    assert list(old) == ["budget", *OLD, "AR1", "AR10", "AR100", *TIES]
     assert [old[name] for name in ("AR1", "AR10", "AR100")] == [0.5] * 3
     assert [old[name] for name in ("APr", "APc", "APf")] == [None] * 3
     assert scores["protocols"]["fixed"]["budget"] == "10000/class"
@@ -419,7 +420,7 @@ def test_errors_in_the_json_and_under_the_table(tmp_path: Path) -> None:
     gt, dt = pair(tmp_path)
     plain, printed = evaluate(tmp_path, gt, dt, run=lvdet_command)
     scores, done = evaluate(tmp_path, gt, dt, "--errors", run=lvdet_command)
-    assert list(scores) == ["protocols", "inputs", "warnings", "errors"]
+    assert list(scores) == ["lvdet", "schema", "protocols", "inputs", "warnings", "errors"]
     errors = scores.pop("errors")
     assert scores == plain  # without the flag nothing is otherwise
     assert done.out.startswith(printed.out)

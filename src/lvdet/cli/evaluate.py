@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lvdet.cli.floors import FAILED, parse_floor, shortfalls
 from lvdet.cli.options import Annotations, ExactLvis, Iou, Outputs, Results, Threads
 from lvdet.cli.targets import require_target
 from lvdet.cli.terminal import (
+    fail,
     print_evaluation,
     print_tables,
     progress_bar,
@@ -31,6 +33,7 @@ Examples:
   lvdet evaluate gt.json results.json --groups base_novel.json
   lvdet evaluate gt.json results.json --budget 1000/image,10000/class
   lvdet evaluate gt.json results.json --like yoloe
+  lvdet evaluate gt.json results.json --fail-under AP=0.3 --fail-under old.APr=0.2
   lvdet evaluate gt.json results.json --errors
 """
 
@@ -98,12 +101,21 @@ def run(
             "confusions.",
         ),
     ] = False,
+    fail_under: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="METRIC=X",
+            help="Exit with code 3 if a metric of AP-Fixed is below X, such as AP=0.3; of another "
+            "protocol, old.APr=0.2. Repeatable.",
+        ),
+    ] = None,
     output: Outputs = None,
     exact_lvis: ExactLvis = False,
     threads: Threads = None,
-) -> None:
+) -> int:
     """Compute AP-Old, AP-Fixed and AP-Pool."""
     require_outputs(output)
+    floors = [parse_floor(text) for text in fail_under or []]
     require_target(class_table, (".csv",))
 
     from lvdet.evaluation.load_pair import load_pair
@@ -134,6 +146,7 @@ def run(
         options = plan.options(MatchOptions(iou, exact_lvis=exact_lvis))
         read = load_pair(ground_truth, detections, plan.needs, options, progress=progress_bar)
         result = evaluate_pair(read, plan)
+    failed = shortfalls(result, floors)
     warnings = result.warnings
     if diagnosis is not None and "fixed" not in result:  # else these are among them
         warnings = list(dict.fromkeys([*warnings, *diagnosis.warnings]))
@@ -152,6 +165,9 @@ def run(
         print_tables("", diagnosis.layouts())
     for text in warnings:
         warn(text)
+    for text in failed:
+        fail(text)
+    return FAILED if failed else 0
 
 
 def read_groups(path: Path) -> dict[str, list[int | str]]:

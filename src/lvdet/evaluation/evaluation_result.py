@@ -11,25 +11,32 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lvdet import __version__
 from lvdet.evaluation.average_precision import Curves
 from lvdet.evaluation.pair import headline
 from lvdet.evaluation.summary import defined, number_name
+from lvdet.evaluation.ties import TieRange
 from lvdet.rendering.result import Result
 from lvdet.rendering.table_text import Cell, Layout, percent, plain
 from lvdet.tables.categories import Categories
+
+#: The version of what `to_dict` gives; it rises where a key changes its meaning or goes away.
+SCHEMA = 1
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ProtocolResult(Mapping[str, float]):
     """The metrics of one protocol, fractions in [0, 1], NaN where undefined.
 
-    By key or attribute: result["fixed"]["APr"], result["fixed"].APr.
+    By key or attribute: result["fixed"]["APr"], result["fixed"].APr. `ties` is the range of AP over
+    all orders of equal scores.
     """
 
     name: str
     budget: str
     metrics: dict[str, float]
     curves: Curves | None
+    ties: TieRange
 
     @property
     def heading(self) -> str:
@@ -57,8 +64,10 @@ class ProtocolResult(Mapping[str, float]):
         return f"ProtocolResult({self.name}, {self.budget}, AP {percent(self.metrics['AP'])})"
 
     def to_dict(self) -> dict[str, Any]:
-        """The budget and the metrics, None where undefined."""
-        return {"budget": self.budget} | defined(self.metrics)
+        """The budget, the metrics and the range of AP over orders of equal scores, None where
+        undefined."""
+        ties = {"tie_low": self.ties.low, "tie_high": self.ties.high}
+        return {"budget": self.budget} | defined(self.metrics) | defined(ties)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -122,6 +131,8 @@ class Evaluation(Result, Mapping[str, ProtocolResult]):
     def to_dict(self) -> dict[str, Any]:
         """Plain values, as `lvdet evaluate --output` writes them."""
         return {
+            "lvdet": __version__,
+            "schema": SCHEMA,
             "protocols": {name: result.to_dict() for name, result in self.protocols.items()},
             **({} if self.like is None else {"like": self.like}),
             "inputs": self.inputs,

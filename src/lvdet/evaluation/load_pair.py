@@ -17,6 +17,7 @@ from lvdet.files.detection_files import (
     read_detections,
     read_results,
 )
+from lvdet.files.fingerprint import fingerprints
 from lvdet.files.progress import Progress
 from lvdet.limits.needs import Need, caps_of
 from lvdet.matching.match_options import DEFAULT, MatchOptions
@@ -78,7 +79,9 @@ def load_pair(
             gt, progress=progress
         )  # the first rows had no masks, but others have
     with_masks = has_masks and truth.masks is not None
-    return Pair(truth, results, options.resolved(masks=with_masks))
+    read: list[FilePath] = [] if isinstance(gt, GroundTruth) else [gt]
+    read += [] if files is None else files.paths
+    return Pair(truth, results, options.resolved(masks=with_masks), files=fingerprints(read))
 
 
 def _has_masks(results: Results | None) -> bool:

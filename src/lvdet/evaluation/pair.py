@@ -15,10 +15,12 @@ from lvdet.evaluation.average_precision import Curves, class_curves
 from lvdet.evaluation.class_subsets import counted_classes, restricted
 from lvdet.evaluation.pooled import Pools
 from lvdet.evaluation.summary import SHORT, Groups, Metric, summarize
+from lvdet.evaluation.ties import TieRange, Ties, mean_range, ties_of_classes, ties_of_pool
 from lvdet.limits.budgets import Budget, apply
 from lvdet.limits.ranks import Ranks
 from lvdet.matching.match import match, to_be_found
 from lvdet.matching.match_options import MatchOptions
+from lvdet.tables.columns import take
 from lvdet.tables.ground_truth import GroundTruth
 from lvdet.tables.matches import Matches
 from lvdet.tables.problems import image_rows
@@ -30,7 +32,8 @@ _Mask = NDArray[np.bool_]
 
 
 class Pair:
-    """Annotations and results, how they are compared (`options` have an iou), and their match.
+    """Annotations and results, how they are compared (`options` have an iou), and their match;
+    `files` are the paths, sizes and hashes of what was read.
 
     They are matched once, where that is first needed: budgets, subsets of classes and
     parts of the images are masks over that match, and scores that keep the order inside each image
@@ -45,10 +48,12 @@ class Pair:
         options: MatchOptions,
         *,
         matches: Matches | None = None,
+        files: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         assert options.iou is not None
         self.gt, self.results, self.options = gt, results, options
         self.iou: str = options.iou
+        self.files = list(files)
         self._matches = matches
         self._groups = gt.categories.groups()
         self._answers: dict[tuple[object, ...], Any] = {}
@@ -164,6 +169,43 @@ class Pair:
         rows = (classes, truth, *groups.values())
         return dict(self._answer(values, ("pooled", *metrics, *groups), keep, *rows))
 
+    def tie_range(
+        self,
+        budgets: Sequence[Budget],
+        classes: _Rows,
+        groups: Groups,
+        value: float,
+        curves: Curves | None,
+    ) -> TieRange:
+        """How far AP, which is this value, depends on the order of equal scores: the mean over
+        classes (rows), whose curves these are; or, without curves, that of the pool of them."""
+        pooled = curves is None
+        ties = self._ties_of(classes, groups, pooled=pooled)
+        if not ties.any:
+            return TieRange(value, value)
+        keep, truth = self.kept_rows(budgets, classes), np.zeros(len(self.matches.truth), np.int64)
+        truth[classes] = self.matches.truth[classes, 0]
+
+        def bounds() -> TieRange:
+            if curves is None:
+                kept = None if keep is None else take(keep, self.matches.together)
+                unknown = np.full((1, len(self.matches.thresholds)), np.nan)
+                return mean_range(ties.bounds(kept, truth.sum(keepdims=True), unknown))
+            return mean_range(ties.bounds(keep, truth, curves.precision[:, 0]))
+
+        return self._answer(bounds, ("ties", pooled), keep, classes)
+
+    def _ties_of(self, classes: _Rows, groups: Groups, *, pooled: bool) -> Ties:
+        score = self.results.ranking.score
+        if not pooled:
+            return self._answer(lambda: ties_of_classes(self.matches, score), "tied rows", None)
+        pools = self.pools(classes, groups)
+
+        def of_pool() -> Ties:
+            return ties_of_pool(self.matches, score, pools, classes)
+
+        return self._answer(of_pool, "tied rows of a pool", None, classes)
+
     def pools(self, classes: _Rows, groups: Groups) -> Pools:
         """Classes (rows) in one ranking, and then each group of them."""
         members = [classes, *restricted(groups, classes).values()]
@@ -194,6 +236,7 @@ class Pair:
             "annotations": len(self.gt),
             "detection_count": self.results.total,
             "exact_lvis": self.options.exact_lvis,
+            "files": self.files,
         }
 
     def _cutting(self, budgets: Sequence[Budget]) -> list[Budget]:

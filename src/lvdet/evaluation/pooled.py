@@ -30,6 +30,11 @@ class Pools:
             for first in range(0, len(pools), _native.MOST_POOLS)
         ]
 
+    @property
+    def outcomes(self) -> Outcomes:
+        """Those of the first pool in the one ranking."""
+        return self._outcomes[0]
+
     def curves(
         self, keep: NDArray[np.bool_] | None = None, truth: NDArray[np.int64] | None = None
     ) -> Curves:

@@ -22,8 +22,10 @@ from lvdet.evaluation.summary import (
     PROTOCOLS,
     Groups,
     group_metrics,
+    number_name,
     summarize,
 )
+from lvdet.evaluation.ties import tie_warning, tied_rows
 from lvdet.files.progress import Progress
 from lvdet.limits.budgets import Budget, PerClass, PerImage, PerImageClass, describe
 from lvdet.limits.needs import Need
@@ -177,6 +179,7 @@ def evaluate_pair(pair: Pair, plan: Plan) -> Evaluation:
     named = restricted(every_group, selected)
     warnings = input_warnings(pair, {p.name: p.budgets for p in chosen}, selected)
     outcome = {item.name: _run(item, pair, selected, named) for item in chosen}
+    warnings += _tie_warnings(pair, chosen, outcome, selected)
     if "old" in outcome and not truth.federated:
         for limit in COCO_RECALLS:  # each with its own limit per image and class
             curves = pair.overall_curves([PerImageClass(limit)], selected)
@@ -195,6 +198,25 @@ def evaluate_pair(pair: Pair, plan: Plan) -> Evaluation:
     )
 
 
+def _tie_warnings(
+    pair: Pair,
+    protocols: Sequence[Protocol],
+    outcome: Mapping[str, ProtocolResult],
+    rows: NDArray[np.int64],
+) -> list[str]:
+    score = pair.results.ranking.score
+    moved = [
+        (
+            number_name(one.name),
+            outcome[one.name].ties,
+            tied_rows(pair.matches, score, pair.kept_rows(one.budgets, rows), pooled=one.pooled),
+        )
+        for one in protocols
+        if outcome[one.name].ties.notable
+    ]
+    return [tie_warning(pair.results.source, moved)] if moved else []
+
+
 def _first(budgets: Sequence[Budget]) -> Budget | None:
     return None if len(budgets) > 1 and isinstance(budgets[0], PerImageClass) else budgets[0]
 
@@ -208,8 +230,10 @@ def _run(
     if protocol.pooled:
         metrics = (*AP, *of_groups)
         values = pair.pooled(protocol.budgets, classes, metrics=metrics, groups=groups)
-        return ProtocolResult(protocol.name, budget, values, None)
+        ties = pair.tie_range(protocol.budgets, classes, groups, values["AP"], None)
+        return ProtocolResult(protocol.name, budget, values, None, ties)
     curves = pair.curves(protocol.budgets, classes)
     metrics = (*AP, *AP_AREAS, *of_groups, *AR)
     values = summarize(metrics, curves, pair.matches, groups)
-    return ProtocolResult(protocol.name, budget, values, curves)
+    ties = pair.tie_range(protocol.budgets, classes, groups, values["AP"], curves)
+    return ProtocolResult(protocol.name, budget, values, curves, ties)
