@@ -6,7 +6,6 @@ NB_MODULE(_native, m) {
     lvdet::bind_masks(m);
     lvdet::bind_ranks(m);
     lvdet::bind_match(m);
-    lvdet::bind_ties(m);
     lvdet::bind_bootstrap(m);
     lvdet::bind_calibrate(m);
 }

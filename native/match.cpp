@@ -151,12 +151,14 @@ class CellMatcher {
     // The thresholds of a word at which a candidate could match any object.
     std::uint64_t reached_by(std::size_t c) const {
         std::uint64_t reached = 0;
-        for (std::size_t k = first_near(c); k < candidates_[c].end; ++k) reached |= near_[k].reached;
+        for (std::size_t k = first_near(c); k < candidates_[c].end; ++k)
+            reached |= near_[k].reached;
         return reached;
     }
-    // From which candidate on the order of equal scores may change what is matched; their number for
-    // none. Two of one score have to want the same object, and one of them another one too: where
-    // that is not so, one of them is matched with it whatever their order, and as many are right.
+    // From which candidate on the order of equal scores may change what is matched; their number
+    // for none. Two of one score have to want the same object, and one of them another one too:
+    // where that is not so, one of them is matched with it whatever their order, and as many are
+    // right.
     std::size_t first_contested(const std::int32_t* found_rows, std::size_t truths) {
         const std::size_t count = candidates_.size();
         if (truths < 2) return count;

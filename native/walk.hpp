@@ -46,6 +46,10 @@ class Reached {
 // precision is kept for each recall; what comes later holds for the recalls before it too.
 class Walk {
    public:
+    struct Step {
+        std::int64_t wrong_before;
+        std::uint64_t matched, ignored;
+    };
     void restart(std::size_t thresholds, std::int64_t truth, const double* recalls) {
         reached_.set(truth, recalls);
         thresholds_ = thresholds;
@@ -53,63 +57,81 @@ class Walk {
         std::fill_n(right_, thresholds, 0);
         std::fill_n(not_wrong_, thresholds, 0);
         best_.assign(kRecalls * thresholds, 0.0);
+        tied_ = false;
     }
     // Takes the next hit: how many rows without a match are wrong before it, and the bits of the
     // thresholds at which it is matched, and ignored.
-    void step(std::int64_t wrong_before, std::uint64_t matched, std::uint64_t ignored) {
-        if (ignored == lowest_bits(thresholds_)) return;
-        // Counted once for all thresholds, and then the exceptions.
-        const std::int64_t wrong = wrong_before + hits_++;
-        for_each_bit(matched & ~ignored, [&](std::size_t t) {
-            const std::int64_t count = ++right_[t];
-            const auto tp = static_cast<double>(count);
-            const auto fp = static_cast<double>(wrong - not_wrong_[t]);
-            double& best = best_[reached_(count) * thresholds_ + t];
-            best = std::max(best, tp / (fp + tp + kEpsilon));
-        });
-        for_each_bit(matched | ignored, [&](std::size_t t) { ++not_wrong_[t]; });
-    }
-    // Takes hits of one score, given by their bits, together: in the best of all orders, where `wrong`
-    // rows without a match are before them all, or in the worst, where they are before the last.
-    struct Bits {
-        std::uint64_t matched, ignored;
-    };
-    void step_together(std::int64_t wrong, const std::vector<Bits>& hits, bool best_order) {
-        if (!best_order) pass(hits);
-        const std::int64_t before = wrong + hits_;
-        for (const Bits& hit : hits)
-            for_each_bit(hit.matched & ~hit.ignored, [&](std::size_t t) {
-                const std::int64_t count = ++right_[t];
-                const auto tp = static_cast<double>(count);
-                const auto fp = static_cast<double>(before - not_wrong_[t]);
-                double& best = best_[reached_(count) * thresholds_ + t];
-                best = std::max(best, tp / (fp + tp + kEpsilon));
+    void step(const Step& hit) { take(hit, best_); }
+    // Takes hits of one score: in their order, and, for the bounds, in the worst and in the best
+    // order of all rows of that score, of which rows without a match are wrong before the first and
+    // before the end. Hits that stand alone count the same in every order.
+    void step_tied(const std::vector<Step>& hits, std::int64_t first, std::int64_t end) {
+        if (!tied_) {
+            tied_ = true;
+            for (auto* best : {&in_order_, &lowest_, &highest_}) best->assign(best_.size(), 0.0);
+        }
+        std::int64_t low[kWord], high[kWord];
+        for (std::size_t t = 0; t < thresholds_; ++t) {
+            low[t] = end + hits_ + static_cast<std::int64_t>(hits.size()) - not_wrong_[t];
+            high[t] = first + hits_ - not_wrong_[t];
+        }
+        for (const Step& hit : hits)
+            for_each_bit(hit.matched | hit.ignored, [&](std::size_t t) { --low[t]; });
+        for (const Step& hit : hits) {
+            take(hit, in_order_, [&](std::size_t t, std::int64_t count) {
+                raise(lowest_, t, count, low[t]);
+                raise(highest_, t, count, high[t]);
             });
-        if (best_order) pass(hits);
+        }
     }
-    // The precision of each threshold at a recall, once the recalls are taken from the last.
-    const double* precisions(std::size_t recall) {
-        double* const here = best_.data() + recall * thresholds_;
-        if (recall + 1 < kRecalls)
-            for (std::size_t t = 0; t < thresholds_; ++t)
-                here[t] = std::max(here[t], here[t + thresholds_]);
-        return here;
+    // Brings together what step() and step_tied() found, once all hits are taken.
+    void finish() {
+        if (tied_)
+            for (std::size_t k = 0; k < best_.size(); ++k) {
+                lowest_[k] = std::max(lowest_[k], best_[k]);
+                highest_[k] = std::max(highest_[k], best_[k]);
+                best_[k] = std::max(best_[k], in_order_[k]);
+            }
+        for (auto* best : {&best_, &lowest_, &highest_})
+            if (best == &best_ || tied_)
+                for (std::size_t k = best->size() - thresholds_; k-- > 0;)
+                    (*best)[k] = std::max((*best)[k], (*best)[k + thresholds_]);
     }
+    bool tied() const { return tied_; }
+    const std::vector<double>& lowest() const { return lowest_; }
+    const std::vector<double>& highest() const { return highest_; }
     std::int64_t right(std::size_t t) const { return right_[t]; }
     const std::vector<double>& best() const { return best_; }
 
    private:
-    void pass(const std::vector<Bits>& hits) {
-        hits_ += static_cast<std::int64_t>(hits.size());
-        for (const Bits& hit : hits)
-            for_each_bit(hit.matched | hit.ignored, [&](std::size_t t) { ++not_wrong_[t]; });
+    void raise(std::vector<double>& best, std::size_t t, std::int64_t right, std::int64_t wrong) {
+        const auto tp = static_cast<double>(right), fp = static_cast<double>(wrong);
+        double& here = best[reached_(right) * thresholds_ + t];
+        here = std::max(here, tp / (fp + tp + kEpsilon));
+    }
+    template <class Also>
+    void take(const Step& hit, std::vector<double>& best, Also&& also) {
+        // Counted once for all thresholds, and then the exceptions.
+        const std::int64_t wrong = hit.wrong_before + hits_++;
+        for_each_bit(hit.matched & ~hit.ignored, [&](std::size_t t) {
+            const std::int64_t count = ++right_[t];
+            raise(best, t, count, wrong - not_wrong_[t]);
+            also(t, count);
+        });
+        for_each_bit(hit.matched | hit.ignored, [&](std::size_t t) { ++not_wrong_[t]; });
+    }
+    void take(const Step& hit, std::vector<double>& best) {
+        if (hit.ignored == lowest_bits(thresholds_)) return;
+        take(hit, best, [](std::size_t, std::int64_t) {});
     }
 
     Reached reached_;
     std::size_t thresholds_ = 0;
     std::int64_t hits_ = 0;
     std::int64_t right_[kWord], not_wrong_[kWord];
-    std::vector<double> best_;  // [recalls, thresholds]
+    bool tied_ = false;
+    std::vector<double> best_;                         // [recalls, thresholds]
+    std::vector<double> in_order_, lowest_, highest_;  // the same, of tied hits alone at first
 };
 
 }  // namespace lvdet

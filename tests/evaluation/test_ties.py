@@ -7,7 +7,6 @@ import itertools
 import random
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,8 +17,7 @@ import lvdet
 from cli.run_lvdet import lvdet_call
 from cli.small_set import save
 from long_cases import first
-from lvdet.evaluation.average_precision import RECALLS
-from lvdet.evaluation.ties import Ties
+from lvdet.evaluation.average_precision import RECALLS, Ties, accumulate
 from lvdet.tables.outcomes import Outcomes
 from oracles.cases import coco_case, lvis_case
 from tabled import read_case
@@ -69,18 +67,19 @@ def test_each_threshold_attains_its_bounds(seed: int) -> None:
     objects = max(int((kinds == "right").sum(axis=0).max()), 1) + int(rng.integers(0, 2))
     keep = None if seed % 3 else rng.random(rows) < 0.8
     outcomes = outcomes_of(kinds)
-    matches: Any = SimpleNamespace(detection=np.arange(rows, dtype=np.int32))
-    ties = Ties(outcomes, outcomes, np.array([0, rows]), matches, score)
+    offsets, truth = np.array([0, rows]), np.array([[objects]])
+    ties = Ties.of(outcomes, offsets, None, np.arange(rows, dtype=np.int32), score)
+    curves, _ = accumulate(outcomes, levels, truth, offsets, keep=keep, ties=ties)
     kept = np.ones(rows, dtype=bool) if keep is None else keep
-    as_it_is = [[average_precision(kinds[kept, t].tolist(), objects) for t in range(levels)]]
-    low, high = ties.bounds(keep, np.array([objects]), np.array(as_it_is))
     for t in range(levels):
+        as_it_is = average_precision(kinds[kept, t].tolist(), objects)
+        assert curves.precision[0, 0, t] == pytest.approx(as_it_is, rel=0, abs=EXACT)
         found = {
             average_precision([str(kinds[row, t]) for row in order if kept[row]], objects)
             for order in orders(score)
         }
-        assert low[0, t] == pytest.approx(min(found), rel=0, abs=EXACT)
-        assert high[0, t] == pytest.approx(max(found), rel=0, abs=EXACT)
+        assert curves.lowest[0, t] == pytest.approx(min(found), rel=0, abs=EXACT)
+        assert curves.highest[0, t] == pytest.approx(max(found), rel=0, abs=EXACT)
 
 
 def assert_inside(result: lvdet.Evaluation, ranges: lvdet.Evaluation, what: str) -> None:

@@ -11,16 +11,15 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lvdet.evaluation.average_precision import Curves, class_curves
+from lvdet.evaluation.average_precision import Curves, Ties, class_curves
 from lvdet.evaluation.class_subsets import counted_classes, restricted
 from lvdet.evaluation.pooled import Pools
 from lvdet.evaluation.summary import SHORT, Groups, Metric, summarize
-from lvdet.evaluation.ties import TieRange, Ties, mean_range, ties_of_classes, ties_of_pool
+from lvdet.evaluation.ties import TieRange, bounding_matches, mean_range
 from lvdet.limits.budgets import Budget, apply
 from lvdet.limits.ranks import Ranks
 from lvdet.matching.match import match, to_be_found
 from lvdet.matching.match_options import MatchOptions
-from lvdet.tables.columns import take
 from lvdet.tables.ground_truth import GroundTruth
 from lvdet.tables.matches import Matches
 from lvdet.tables.problems import image_rows
@@ -127,8 +126,10 @@ class Pair:
         return images[image_rows(self.gt, ranking)][ranking.image[self.matches.detection]]
 
     def curves(self, budgets: Sequence[Budget], classes: _Rows) -> Curves:
-        """[C, A, T] the curves of classes (rows) in every range of area; NaN for the others."""
-        return self._curves(self.matches.truth, self.kept_rows(budgets, classes), classes)
+        """[C, A, T] the curves of classes (rows) in every range of area, with bounds over orders of
+        equal scores; NaN for the others."""
+        keep = self.kept_rows(budgets, classes)
+        return self._curves(self.matches.truth, keep, classes, ties=self._ties(self.matches))
 
     def overall_curves(self, budgets: Sequence[Budget], classes: _Rows) -> Curves:
         """[C, 1, T] the same over all areas alone."""
@@ -162,49 +163,36 @@ class Pair:
         keep, truth = self._part(self.kept_rows(budgets, classes), images)
 
         def values() -> dict[str, float]:
-            curves = self.pools(classes, groups).curves(keep, truth)
+            if images is None:
+                curves = self._pool_curves(keep, truth, classes, groups)
+            else:
+                curves = self.pools(classes, groups).curves(keep, truth)
             places = {name: np.array([place + 1]) for place, name in enumerate(groups)}
             return summarize(metrics, curves, self.matches, places, whole=np.array([0]))
 
         rows = (classes, truth, *groups.values())
         return dict(self._answer(values, ("pooled", *metrics, *groups), keep, *rows))
 
-    def tie_range(
-        self,
-        budgets: Sequence[Budget],
-        classes: _Rows,
-        groups: Groups,
-        value: float,
-        curves: Curves | None,
-    ) -> TieRange:
-        """How far AP, which is this value, depends on the order of equal scores: the mean over
-        classes (rows), whose curves these are; or, without curves, that of the pool of them."""
-        pooled = curves is None
-        ties = self._ties_of(classes, groups, pooled=pooled)
-        if not ties.any:
-            return TieRange(value, value)
-        keep, truth = self.kept_rows(budgets, classes), np.zeros(len(self.matches.truth), np.int64)
-        truth[classes] = self.matches.truth[classes, 0]
+    def tie_range(self, budgets: Sequence[Budget], classes: _Rows, curves: Curves) -> TieRange:
+        """The range of AP, the mean over classes (rows) with these curves, over all orders of equal
+        scores."""
+        bounding = bounding_matches(self.matches)
+        if bounding is None:
+            return mean_range(curves)
+        keep, truth = self.kept_rows(budgets, classes), np.zeros_like(self._overall_truth)
+        truth[classes] = self._overall_truth[classes]
+        low, high = (class_curves(one, keep, truth, ties=self._ties(one)) for one in bounding)
+        return mean_range(low, high)
 
-        def bounds() -> TieRange:
-            if curves is None:
-                kept = None if keep is None else take(keep, self.matches.together)
-                unknown = np.full((1, len(self.matches.thresholds)), np.nan)
-                return mean_range(ties.bounds(kept, truth.sum(keepdims=True), unknown))
-            return mean_range(ties.bounds(keep, truth, curves.precision[:, 0]))
-
-        return self._answer(bounds, ("ties", pooled), keep, classes)
-
-    def _ties_of(self, classes: _Rows, groups: Groups, *, pooled: bool) -> Ties:
-        score = self.results.ranking.score
-        if not pooled:
-            return self._answer(lambda: ties_of_classes(self.matches, score), "tied rows", None)
-        pools = self.pools(classes, groups)
-
-        def of_pool() -> Ties:
-            return ties_of_pool(self.matches, score, pools, classes)
-
-        return self._answer(of_pool, "tied rows of a pool", None, classes)
+    def pooled_range(self, budgets: Sequence[Budget], classes: _Rows, groups: Groups) -> TieRange:
+        """The same of AP-Pool."""
+        keep, score = self.kept_rows(budgets, classes), self.results.ranking.score
+        bounding = bounding_matches(self.matches)
+        if bounding is None:
+            return mean_range(self._pool_curves(keep, self._overall_truth, classes, groups))
+        pools = [Pools(one, [classes]) for one in bounding]
+        low, high = (one.curves(keep, ties=one.ties(score)) for one in pools)
+        return mean_range(low, high)
 
     def pools(self, classes: _Rows, groups: Groups) -> Pools:
         """Classes (rows) in one ranking, and then each group of them."""
@@ -267,18 +255,45 @@ class Pair:
         return np.ascontiguousarray(self.matches.truth[:, :1])
 
     def _curves(
-        self, truth: NDArray[np.int64], keep: _Mask | None, classes: _Rows, *, own: bool = True
+        self,
+        truth: NDArray[np.int64],
+        keep: _Mask | None,
+        classes: _Rows,
+        *,
+        own: bool = True,
+        ties: Ties | None = None,
     ) -> Curves:
         """The curves of classes; of what was asked before where the truth is the pair's `own`."""
         wanted = np.zeros_like(truth)
         wanted[classes] = truth[classes]  # others have nothing to find: undefined
 
+        def curves(keep: _Mask | None, whole: Curves | None = None) -> Curves:
+            return class_curves(self.matches, keep, wanted, whole, ties)
+
         if not own:
-            return class_curves(self.matches, keep, wanted)
-        whole = self._answer(
-            lambda: class_curves(self.matches, None, wanted), "whole", None, wanted
-        )
-        return whole if keep is None else class_curves(self.matches, keep, wanted, whole)
+            return curves(keep)
+        whole = self._answer(lambda: curves(None), "whole", None, wanted)
+        return whole if keep is None else curves(keep, whole)
+
+    def _pool_curves(
+        self, keep: _Mask | None, truth: NDArray[np.int64], classes: _Rows, groups: Groups
+    ) -> Curves:
+        """The curves of classes in one ranking and of groups of them, with bounds of the first."""
+
+        def curves() -> Curves:
+            pools = self.pools(classes, groups)
+            return pools.curves(keep, truth, pools.ties(self.results.ranking.score))
+
+        return self._answer(curves, "pool curves", keep, classes, truth, *groups.values())
+
+    def _ties(self, matches: Matches) -> Ties:
+        score = self.results.ranking.score
+
+        def ties() -> Ties:
+            offsets, detection = matches.category_offsets, matches.detection
+            return Ties.of(matches.outcomes, offsets, None, detection, score)
+
+        return ties() if matches is not self._matches else self._answer(ties, "ties", None)
 
     def _answer(
         self,

@@ -230,10 +230,10 @@ def _run(
     if protocol.pooled:
         metrics = (*AP, *of_groups)
         values = pair.pooled(protocol.budgets, classes, metrics=metrics, groups=groups)
-        ties = pair.tie_range(protocol.budgets, classes, groups, values["AP"], None)
+        ties = pair.pooled_range(protocol.budgets, classes, groups)
         return ProtocolResult(protocol.name, budget, values, None, ties)
     curves = pair.curves(protocol.budgets, classes)
     metrics = (*AP, *AP_AREAS, *of_groups, *AR)
     values = summarize(metrics, curves, pair.matches, groups)
-    ties = pair.tie_range(protocol.budgets, classes, groups, values["AP"], curves)
+    ties = pair.tie_range(protocol.budgets, classes, curves)
     return ProtocolResult(protocol.name, budget, values, curves, ties)

@@ -1,4 +1,8 @@
-"""How far AP depends on the order of equal scores."""
+"""How far AP depends on the order of equal scores.
+
+At each IoU threshold the worst order has the right rows of a score last, and the best has them
+first: `average_precision.Ties` are walked so, beside the order of the file.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lvdet import _native
-from lvdet.evaluation.average_precision import RECALLS
-from lvdet.evaluation.pooled import Pools
+from lvdet.evaluation.average_precision import Curves
 from lvdet.tables.matches import Matches
-from lvdet.tables.outcomes import Outcomes
-from lvdet.threads import thread_count
 
 #: A range wider than this (0.05 points) is worth a warning.
 NOTABLE = 0.0005
@@ -32,85 +32,12 @@ class TieRange:
         return self.high - self.low > NOTABLE
 
 
-def mean_range(bounds: tuple[NDArray[np.float64], NDArray[np.float64]]) -> TieRange:
-    """The means over those rankings that have objects to find."""
-    low, high = (one[~np.isnan(one)] for one in bounds)
-    return TieRange(*(float(one.mean()) if one.size else float("nan") for one in (low, high)))
-
-
-class Ties:
-    """The bounds of some rankings over all orders of equal scores.
-
-    At each IoU threshold the worst order has the right rows of a score last, the best has them
-    first. Rows whose match may itself depend on the order are wrong in the worst case, and right
-    in the best at every threshold at which they could match anything.
-    """
-
-    def __init__(
-        self,
-        low: Outcomes,
-        high: Outcomes,
-        offsets: NDArray[np.int64],
-        matches: Matches,
-        score: NDArray[np.float64],
-        order: NDArray[np.int32] | None = None,
-    ) -> None:
-        self._low, self._high, self._offsets = low, high, offsets
-        self._scores = (order, matches.detection, score)
-        self._low_tied = self._tied(low)
-        self._high_tied = self._low_tied if high is low else self._tied(high)
-
-    @property
-    def any(self) -> bool:
-        """Whether there are ties of rows that match something."""
-        return bool(self._low_tied.any())
-
-    def bounds(
-        self,
-        keep: NDArray[np.bool_] | None,
-        truth: NDArray[np.int64],
-        precision: NDArray[np.float64],
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """[R, T] the lowest and the highest precision of each ranking, given what it is in the
-        order of the file (`precision`), over the rows that `keep` leaves; truth: [R]."""
-        lowest, highest = _native.accumulate_ties(
-            self._low.columns,
-            self._low_tied,
-            self._high.columns,
-            self._high_tied,
-            self._offsets,
-            None if keep is None else keep.view(np.uint8),
-            self._scores,
-            np.ascontiguousarray(truth),
-            RECALLS,
-            np.ascontiguousarray(precision),
-            thread_count(),
-        )
-        return lowest, highest
-
-    def _tied(self, outcomes: Outcomes) -> NDArray[np.uint8]:
-        return _native.find_ties(outcomes.columns, self._offsets, self._scores, thread_count())
-
-
-def ties_of_classes(matches: Matches, score: NDArray[np.float64]) -> Ties:
-    """Those of each class; score: [N], over the ranking."""
-    low, high = _bounds(matches)
-    return Ties(low, high, matches.category_offsets, matches, score)
-
-
-def ties_of_pool(
-    matches: Matches, score: NDArray[np.float64], pools: Pools, classes: NDArray[np.int64]
-) -> Ties:
-    """Those of all classes (rows) in one ranking; `pools` have the same one first."""
-    low, high = _bounds(matches)
-    if low is high:
-        low = high = pools.outcomes
-    else:
-        low, high = (
-            Pools(replace(matches, outcomes=bound), [classes]).outcomes for bound in (low, high)
-        )
-    offsets = np.array([0, len(matches)])
-    return Ties(low, high, offsets, matches, score, matches.together)
+def mean_range(low: Curves, high: Curves | None = None) -> TieRange:
+    """The mean of the bounds over those rankings that have objects to find: of one set of curves,
+    or of those at worst and at best."""
+    bounds = low.lowest, (low if high is None else high).highest
+    known = (one[~np.isnan(one)] for one in bounds)
+    return TieRange(*(float(one.mean()) if one.size else float("nan") for one in known))
 
 
 def tied_rows(
@@ -141,13 +68,18 @@ def tie_warning(source: str, moved: Sequence[tuple[str, TieRange, int]]) -> str:
     )
 
 
-def _bounds(matches: Matches) -> tuple[Outcomes, Outcomes]:
-    """The outcomes at worst and at best; the same object where no match depends on the order."""
+def bounding_matches(matches: Matches) -> tuple[Matches, Matches] | None:
+    """The match at worst and at best, over all areas alone, where it depends itself on the order of
+    equal scores in an image; None where it does not.
+
+    Rows that another order might match otherwise are wrong in the one, and right in the other
+    wherever they could match anything: bounds, which need not be attained.
+    """
     outcomes = matches.outcomes
     assert matches.contested is not None  # the scores are those of the matching
     rows, reached = matches.contested
     if not len(rows):
-        return outcomes, outcomes
+        return None
     order = np.argsort(rows)
     rows, reached = rows[order], reached[order]
     is_hit = np.isin(rows, outcomes.hits)
@@ -157,4 +89,5 @@ def _bounds(matches: Matches) -> tuple[Outcomes, Outcomes]:
     left = bits & ~reached[:, None]
     low = outcomes.replaced(rows[is_hit], left[is_hit])
     left[:, 0] |= reached
-    return low, outcomes.replaced(rows, left)
+    high = outcomes.replaced(rows, left)
+    return replace(matches, outcomes=low), replace(matches, outcomes=high)
