@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 #: The exit code where a number is lower than asked for.
 FAILED = 3
+#: A perfect AP falls short of 1 by some 1e-16.
+_ROUNDING = 1e-9
 
 
 class Floor(NamedTuple):
@@ -52,7 +54,7 @@ def shortfalls(result: Evaluation, floors: list[Floor]) -> list[str]:
             known = ", ".join(result.get(protocol, result))
             raise InputError(f"--fail-under names {floor}, expected one of {known}")
         value = result[protocol][floor.metric]
-        if not value >= floor.value:
+        if not value >= floor.value - _ROUNDING:
             shown = "undefined" if math.isnan(value) else f"{value:.6g}"
             found.append(f"{protocol}.{floor.metric} is {shown}, below {floor.value:.6g}")
     return found

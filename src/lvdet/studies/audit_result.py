@@ -17,6 +17,7 @@ from lvdet.limits.budgets import Budget, PerClass, PerImage
 from lvdet.rendering.result import Result
 from lvdet.rendering.table_text import Layout, compared, signed
 from lvdet.studies.class_caps import ClassCap
+from lvdet.studies.score_digits import ScoreDigits
 
 #: A gain below this (a tenth of a point) is called none.
 NOTHING = 0.001
@@ -53,6 +54,7 @@ class Audit(Result):
     old, fixed, pool: AP, APr, APc, APf of each protocol; NaN where undefined
     reranked: AP-Old after a class cap of 10,000; None for COCO files
     search: the class cap up to 10,000 that raises AP-Old most; None for COCO files
+    scores: how finely scores are told apart, of the detections that the protocols look at
     """
 
     cuts: Cuts
@@ -63,6 +65,7 @@ class Audit(Result):
     pool: dict[str, float]
     reranked: dict[str, float] | None
     search: ClassCap | None
+    scores: ScoreDigits
     inputs: dict[str, Any]
     warnings: list[str]
 
@@ -129,6 +132,7 @@ class Audit(Result):
             },
             **defined({"fixed_minus_old": self.fixed["AP"] - self.old["AP"]}),
             "reranking": reranking,
+            "scores": self.scores.to_dict(),
             "standing": self.standing,
             "verdict": self.verdict,
             "inputs": self.inputs,
@@ -168,7 +172,7 @@ class Audit(Result):
         difference = self.fixed["AP"] - self.old["AP"]
         if not np.isnan(difference):
             found.append(f"AP-Fixed minus AP-Old is {signed(difference)} points.")
-        return found
+        return found + self.scores.texts()
 
     def notes(self) -> list[str]:
         """The findings, then the verdict."""
