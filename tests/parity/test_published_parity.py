@@ -38,8 +38,8 @@ def ranked(rows: list[Json], top: int) -> list[Json]:
 
 
 def gathered(shares: list[list[int]], of_image: dict[int, list[Json]], size: int, top: int) -> Any:
-    """The rows as they arrive, rank by rank; and what is evaluated: each rank keeps the best of each
-    class batch by batch, then the best of all ranks' are kept, in order of the ranks."""
+    """The rows as they arrive, rank by rank; and what is evaluated: each rank keeps the best of
+    each class batch by batch, then the best of all ranks' are kept, in order of the ranks."""
     arrived: list[Json] = []
     of_class: dict[int, list[Json]] = {}
     for share in shares:

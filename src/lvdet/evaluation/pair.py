@@ -280,11 +280,14 @@ class Pair:
     ) -> Curves:
         """The curves of classes in one ranking and of groups of them, with bounds of the first."""
 
-        def curves() -> Curves:
-            pools = self.pools(classes, groups)
-            return pools.curves(keep, truth, pools.ties(self.results.ranking.score))
+        rows = (classes, *groups.values())
 
-        return self._answer(curves, "pool curves", keep, classes, truth, *groups.values())
+        def curves() -> Curves:
+            pools, score = self.pools(classes, groups), self.results.ranking.score
+            ties = self._answer(lambda: pools.ties(score), "pool ties", None, *rows)
+            return pools.curves(keep, truth, ties)
+
+        return self._answer(curves, "pool curves", keep, truth, *rows)
 
     def _ties(self, matches: Matches) -> Ties:
         score = self.results.ranking.score
