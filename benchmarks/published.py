@@ -1,10 +1,10 @@
 """lvdet beside MMDetection's own LVISFixedAPMetric, on random files full of ties.
 
-    python3 -m venv fixed_ap && fixed_ap/bin/pip install . torch mmengine mmcv-lite mmdet \
-        lvis==0.5.3
+    python3 -m venv fixed_ap
+    fixed_ap/bin/pip install . torch mmengine 'mmcv-lite<2.2' mmdet lvis==0.5.3
     fixed_ap/bin/python benchmarks/published.py --cases 200
 
-mmdet imports compiled operators that the metric does not use; with mmcv-lite, which has none, an empty
+mmdet imports compiled operators that the metric does not use. mmcv-lite has none, so an empty
 module stands in for them. Prints the largest difference of any metric, and fails above 1e-12.
 """
 
@@ -15,11 +15,11 @@ import contextlib
 import importlib.util
 import io
 import json
+import logging
 import random
 import sys
 import tempfile
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 from unittest.mock import MagicMock
 
@@ -35,13 +35,7 @@ def metric_class() -> Any:
     """MMDetection's metric."""
     np.float = float  # type: ignore[attr-defined]  # noqa: NPY001  lvis 0.5.3 still says so
     # What mmdet asks of compiled operators while it is imported.
-    sys.modules["mmcv._ext"] = MagicMock(spec=ModuleType("mmcv._ext"))
-    import mmcv
-    import mmdet
-
-    # A newer mmcv-lite is fine for a metric in NumPy.
-    assert mmcv.__version__
-    assert mmdet.__version__
+    sys.modules["mmcv._ext"] = MagicMock()
     from mmdet.evaluation.metrics.lvis_metric import LVISFixedAPMetric
 
     return LVISFixedAPMetric
@@ -86,6 +80,7 @@ def main() -> None:
     sys.modules["cases"] = drawn
     spec.loader.exec_module(drawn)
     metric, largest, compared, cut = metric_class(), 0.0, 0, 0
+    logging.disable(logging.WARNING)
     with tempfile.TemporaryDirectory() as folder:
         for seed in range(count):
             annotations, results = drawn.lvis_case(200_000 + seed, False, quirks=False)
@@ -110,7 +105,7 @@ def main() -> None:
                 cut += top == 3 and len(results) > 3
     print(f"{count:,} cases, {compared:,} numbers, {cut:,} with a cap that may bite")
     print(f"largest difference: {largest:.3g}")
-    sys.exit(largest > 1e-12)
+    sys.exit(int(largest > 1e-12))
 
 
 if __name__ == "__main__":
