@@ -99,6 +99,11 @@ nb::dict match_detections(const TruthColumns& truth, const FoundColumns& found,
     out["outcomes"] =
         take(std::move(matched.outcomes), areas, bytes_for(settings.thresholds.size()));
     out["truth"] = take(std::move(matched.truth), {truth.categories, areas});
+    auto& [contested, reached] = matched.contested;
+    const std::size_t rows = contested.size();
+    auto contested_rows = take(std::move(contested));
+    out["contested"] = nb::make_tuple(
+        contested_rows, take(std::move(reached), {rows, bytes_for(settings.thresholds.size())}));
     out["partner"] = nb::none();
     if (settings.partners_at >= 0) out["partner"] = take(std::move(matched.partner));
     return out;
@@ -120,26 +125,63 @@ nb::dict nearest_objects(const TruthColumns& truth, const FoundColumns& found,
     return out;
 }
 
+// Precision and recall, and the lowest and highest precision.
+using CurveTuple = std::tuple<In<double>, In<double>, In<double>, In<double>>;
+
+Whole whole_of(const CurveTuple& curves) {
+    const auto& [precision, recall, lowest, highest] = curves;
+    return {precision.data(), recall.data(), lowest.data(), highest.data()};
+}
+
+// Rows of another list, if any; their detections; the scores of those.
+using ScoreTuple = std::tuple<std::optional<In<std::int32_t>>, In<std::int32_t>, In<double>>;
+// Which hits are tied, and the scores.
+using TieTuple = std::tuple<In<std::uint8_t>, ScoreTuple>;
+
+RowScores scores_of(const ScoreTuple& scores) {
+    const auto& [order, detection, score] = scores;
+    return {.order = order ? order->data() : nullptr,
+            .detection = detection.data(),
+            .score = score.data()};
+}
+
 nb::tuple accumulate_rankings(const OutcomeTuple& outcome_columns, std::size_t thresholds,
                               In<std::int64_t> offsets, std::optional<In<std::uint8_t>> keep,
                               In<std::int64_t> truth, In<double> recalls,
-                              const std::optional<std::tuple<In<double>, In<double>>>& whole,
-                              bool points, int threads) {
+                              const std::optional<CurveTuple>& whole,
+                              const std::optional<TieTuple>& tied, bool points, int threads) {
     const std::size_t count = truth.shape(0), scopes = truth.shape(1);
     const Outcomes outcomes = outcomes_of(outcome_columns, thresholds);
     const Rankings rankings{
         .offsets = offsets.data(), .count = count, .keep = keep ? keep->data() : nullptr};
-    const Whole known =
-        whole ? Whole{std::get<0>(*whole).data(), std::get<1>(*whole).data()} : Whole{};
+    const Whole known = whole ? whole_of(*whole) : Whole{};
+    const std::size_t bounded = tied ? count : 0;
+    auto lowest = zeros<double>({bounded, thresholds});
+    auto highest = zeros<double>({bounded, thresholds});
+    Ties ties{};
+    if (tied)
+        ties = {std::get<0>(*tied).data(), scores_of(std::get<1>(*tied)), lowest.data(),
+                highest.data()};
     auto precision = zeros<double>({count, scopes, thresholds});
     auto recall = zeros<double>({count, scopes, thresholds});
     auto at_recall = zeros<double>({points ? count : 0, scopes, thresholds, kRecalls});
     {
         nb::gil_scoped_release release;
         accumulate(outcomes, rankings, scopes, truth.data(), recalls.data(), known,
-                   precision.data(), recall.data(), points ? at_recall.data() : nullptr, threads);
+                   tied ? &ties : nullptr, precision.data(), recall.data(),
+                   points ? at_recall.data() : nullptr, threads);
     }
-    return nb::make_tuple(precision, recall, at_recall);
+    return nb::make_tuple(precision, recall, lowest, highest, at_recall);
+}
+
+Out<std::uint8_t> find_tied_hits(const OutcomeTuple& outcomes, In<std::int64_t> offsets,
+                                 const ScoreTuple& scores, int threads) {
+    auto tied = zeros<std::uint8_t>({std::get<1>(outcomes).size()});
+    const Rankings rankings{
+        .offsets = offsets.data(), .count = offsets.size() - 1, .keep = nullptr};
+    nb::gil_scoped_release release;
+    find_ties(outcomes_of(outcomes, 0), rankings, scores_of(scores), tied.data(), threads);
+    return tied;
 }
 
 nb::tuple pool_outcomes(const OutcomeTuple& outcome_columns, In<std::int32_t> order,
@@ -194,7 +236,9 @@ void bind_match(nb::module_& m) {
           "rows"_a.noconvert(), "overlap"_a, "threads"_a);
     m.def("accumulate", &accumulate_rankings, "outcomes"_a, "thresholds"_a, "offsets"_a.noconvert(),
           "keep"_a.none(), "truth"_a.noconvert(), "recalls"_a.noconvert(), "whole"_a.none(),
-          "points"_a, "threads"_a);
+          "ties"_a.none(), "points"_a, "threads"_a);
+    m.def("find_ties", &find_tied_hits, "outcomes"_a, "offsets"_a.noconvert(), "scores"_a,
+          "threads"_a);
     m.def("pool_outcomes", &pool_outcomes, "outcomes"_a, "order"_a.noconvert(),
           "offsets"_a.noconvert(), "member"_a.noconvert(), "threads"_a);
     m.attr("MOST_POOLS") = kMostPools;

@@ -24,6 +24,8 @@ struct Hits {
     std::vector<std::int32_t> place;
     std::vector<std::uint8_t> bits;     // [place, areas, 2, bytes]
     std::vector<std::int32_t> partner;  // where asked for
+    std::vector<std::int32_t> contested;
+    std::vector<std::uint8_t> reached;  // [contested, bytes]
 };
 
 // Matching of one cell at a time; keeps its working memory between cells.
@@ -55,8 +57,17 @@ class CellMatcher {
         bits_.assign(candidates_.size() * row_bytes_, 0);
         partner_.assign(candidates_.size(), -1);
         matches_.assign(candidates_.size(), 0);
-        for (std::size_t base = 0; base < settings_.thresholds.size(); base += kWord)
+        const std::size_t contested = first_contested(found_rows, truths);
+        const std::size_t reached = hits.reached.size();
+        for (std::size_t c = contested; c < candidates_.size(); ++c)
+            hits.contested.push_back(place[candidates_[c].detection]);
+        hits.reached.resize(reached + (candidates_.size() - contested) * bytes_);
+        for (std::size_t base = 0; base < settings_.thresholds.size(); base += kWord) {
             match_at(base, not_exhaustive, truth_rows, truths);
+            for (std::size_t c = contested; c < candidates_.size(); ++c)
+                store_bits(hits.reached.data() + reached + (c - contested) * bytes_ + base / 8,
+                           reached_by(c), std::min(bytes_ - base / 8, sizeof(std::uint64_t)));
+        }
         for (std::size_t c = 0; c < candidates_.size(); ++c) {
             if (!matches_[c]) continue;
             const std::int32_t at = place[candidates_[c].detection];
@@ -133,6 +144,39 @@ class CellMatcher {
                 candidates_.push_back({index(near_[k].detection), k});
             candidates_.back().end = k + 1;
         }
+    }
+
+    std::size_t first_near(std::size_t c) const { return c ? candidates_[c - 1].end : 0; }
+    // The thresholds of a word at which a candidate could match any object.
+    std::uint64_t reached_by(std::size_t c) const {
+        std::uint64_t reached = 0;
+        for (std::size_t k = first_near(c); k < candidates_[c].end; ++k)
+            reached |= near_[k].reached;
+        return reached;
+    }
+    // From which candidate on the order of equal scores may change what is matched; their number
+    // for none. Two of one score have to want the same object, and one of them another one too:
+    // where that is not so, one of them is matched with it whatever their order, and as many are
+    // right.
+    std::size_t first_contested(const std::int32_t* found_rows, std::size_t truths) {
+        const std::size_t count = candidates_.size();
+        if (truths < 2) return count;
+        const auto score = [&](std::size_t c) {
+            return found_.score[found_rows[candidates_[c].detection]];
+        };
+        for (std::size_t first = 0, next = 1; first < count; first = next++) {
+            while (next < count && score(next) == score(first)) ++next;
+            if (next - first < 2) continue;
+            wanted_.assign(truths, 0);
+            for (std::size_t k = first_near(first); k < candidates_[next - 1].end; ++k)
+                ++wanted_[index(near_[k].truth)];
+            for (std::size_t c = first; c < next; ++c) {
+                if (candidates_[c].end - first_near(c) < 2) continue;
+                for (std::size_t k = first_near(c); k < candidates_[c].end; ++k)
+                    if (wanted_[index(near_[k].truth)] > 1) return first;
+            }
+        }
+        return count;
     }
 
     // Matches the candidates at the thresholds of a word, and writes their bits.
@@ -228,6 +272,7 @@ class CellMatcher {
     // By candidate: its bits, whether it matches anything, the object it is matched with.
     std::vector<std::uint8_t> bits_, matches_;
     std::vector<std::int32_t> partner_;
+    std::vector<std::int32_t> wanted_;  // by object: how many of the candidates of a score want it
 };
 
 // Brings together what the threads found, in order of the rows.
@@ -241,7 +286,10 @@ void collect(const std::vector<Hits>& parts, std::size_t row_bytes, bool partner
     places.finish();
     out.outcomes.hits.resize(count);
     out.outcomes.bits.resize(count * row_bytes);
-    for (const Hits& part : parts)
+    for (const Hits& part : parts) {
+        auto& [rows, reached] = out.contested;
+        rows.insert(rows.end(), part.contested.begin(), part.contested.end());
+        reached.insert(reached.end(), part.reached.begin(), part.reached.end());
         for (std::size_t h = 0; h < part.place.size(); ++h) {
             const std::size_t to = places.rank(index(part.place[h]));
             out.outcomes.hits[to] = part.place[h];
@@ -249,6 +297,7 @@ void collect(const std::vector<Hits>& parts, std::size_t row_bytes, bool partner
                         row_bytes);
             if (partners) out.partner[index(part.place[h])] = part.partner[h];
         }
+    }
 }
 
 std::vector<std::int64_t> count_truth(const Truth& truth, const Settings& settings) {

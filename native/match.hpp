@@ -49,6 +49,13 @@ struct Settings {
     int partners_at;  // threshold at which to tell what each detection is matched with, or -1
 };
 
+// Rows that another order of equal scores in their image might match otherwise, in any order, and
+// the thresholds at which each could match anything, [rows, bytes].
+struct Contested {
+    std::vector<std::int32_t> rows;
+    std::vector<std::uint8_t> reached;
+};
+
 // The detections that count, by class, in a class by falling score; equal scores by image, then
 // by their order in the image. K rows.
 struct Matched {
@@ -60,6 +67,7 @@ struct Matched {
     std::vector<std::int64_t> truth;             // [C, A] objects to find
     std::vector<std::int32_t> partner;  // [K] row of the ground truth matched in the first range of
                                         // area, or -1; empty where not asked for
+    Contested contested;
 };
 
 // A mask cannot be used: that of row `row` of the detections, or of the ground truth.

@@ -554,7 +554,7 @@ def test_plain_values(compared: CalibrationTable, tables: Tables) -> None:
     content = compared.to_dict()
     assert json.loads(json.dumps(content, allow_nan=False)) == content
     assert content.keys() == {"budget", "uncalibrated", "blocks", "inputs", "warnings"}
-    assert content["budget"] == "10,000/class"
+    assert content["budget"] == "10000/class"
     assert [block["name"] for block in content["blocks"]] == ["train", "folds", "oracle"]
     assert content["inputs"]["images"] == len(tables[0].images)
     for block, shown in zip(compared.blocks, content["blocks"], strict=True):
@@ -589,7 +589,7 @@ def test_the_table_as_text(compared: CalibrationTable) -> None:
         "calibration-oracle",
     ]
     for block, layout in zip(compared.blocks, layouts, strict=True):
-        assert layout.title == f"AP-Pool, 10,000/class, {block.title}"
+        assert layout.title == f"AP-Pool, 10000/class, {block.title}"
         assert layout.title in text
         assert layout.head == ["Calibration", "AP-Pool", *NAMES[1:], "AP-Fixed", "ECE"]
         first, *others = layout.lines

@@ -281,7 +281,7 @@ def test_tables_in_every_format(files: Files, tmp_path: Path) -> None:
         assert text.count("Platt scaling") == 2
         for block, value in zip(table.blocks, pool, strict=True):
             assert f"{100 * value:.2f}" in text
-            assert f"AP-Pool, 10,000/class, {block.title}" in text
+            assert f"AP-Pool, 10000/class, {block.title}" in text
     assert markdown.count("### ") == 2
     assert "| Calibration | AP-Pool | APr | APc | APf | AP-Fixed | ECE |" in markdown
     assert latex.count(r"\begin{table}") == latex.count(r"\end{table}") == 2

@@ -30,9 +30,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
 def test_what_is_printed(files: tuple[Path, Path, Path]) -> None:
     done = lvdet_command("compare", *files, *FEW, "--dets-per-image", "20").good()
     assert "bbox: 2 detectors on 60 images, 10 classes; 100 bootstrap samples" in done.out
-    for words in ("20/image", "10,000/class", "95% interval", "b.json compared with a.json", "APr"):
+    for words in ("20/image", "10000/class", "95% interval", "b.json compared with a.json", "APr"):
         assert words in done.out
-    assert "\nAP-Fixed (10,000/class): b.json is better than a.json: +" in done.out
+    assert "\nAP-Fixed (10000/class): b.json is better than a.json: +" in done.out
     said = (
         "\nThe gain of b.json holds under both AP-Old and AP-Fixed, and is larger under AP-Fixed: +"
     )

@@ -18,8 +18,7 @@ import lvdet
 from comparison.drawn_sets import drawn_detections, drawn_truth
 from lvdet.comparison.bootstrap import LANES, Resampler
 from lvdet.evaluation.load_pair import load_pair
-from lvdet.evaluation.protocols import PROTOCOLS
-from lvdet.evaluation.summary import NAMES
+from lvdet.evaluation.summary import NAMES, PROTOCOLS
 from lvdet.limits.budgets import PerClass, PerImage
 from lvdet.tables.problems import category_rows, image_rows
 

@@ -13,8 +13,7 @@ from comparison.drawn_sets import drawn_detections, drawn_truth
 from lvdet.comparison.bootstrap import LANES, Drawn, Resampler, as_it_is, draw
 from lvdet.evaluation.load_pair import load_pair
 from lvdet.evaluation.pair import Pair
-from lvdet.evaluation.protocols import PROTOCOLS
-from lvdet.evaluation.summary import NAMES
+from lvdet.evaluation.summary import NAMES, PROTOCOLS
 from lvdet.limits.budgets import Budget, PerClass, PerImage, PerImageClass, apply
 from lvdet.matching.match_options import MatchOptions
 from oracles.cases import coco_case, lvis_case

@@ -24,8 +24,7 @@ from lvdet.comparison.detector_names import given_names, short_names
 from lvdet.comparison.differences import Difference, Spread, by_error, discoveries
 from lvdet.evaluation.load_pair import load_pair
 from lvdet.evaluation.pair import Pair
-from lvdet.evaluation.protocols import PROTOCOLS
-from lvdet.evaluation.summary import NAMES
+from lvdet.evaluation.summary import NAMES, PROTOCOLS
 from lvdet.limits.budgets import PerClass, PerImage
 from lvdet.matching.match_options import MatchOptions
 

@@ -227,7 +227,7 @@ def test_other_limits(tmp_path: Path) -> None:
     box = [10, 10, 40, 28]  # IoU 0.7
     kinds, diagnosis = diagnosed(tmp_path, said(CAT, box, 0.9), foreground=0.75, background=0.7)
     assert (kinds, diagnosis.metric) == (["localisation"], "AP75")
-    assert "cost in points of AP75 (10,000/class)" in str(diagnosis)
+    assert "cost in points of AP75 (10000/class)" in str(diagnosis)
 
 
 def test_among_equal_overlaps_the_first_object_is_the_target(tmp_path: Path) -> None:

@@ -23,19 +23,41 @@ def evaluate_coco(annotations: Json, results: Sequence[Json], iou: str) -> dict[
     detections, so a class with ground truth gets 0.
     """
     with contextlib.redirect_stdout(io.StringIO()):
-        truth = _index(copy.deepcopy(annotations))
-        if results:
-            found = truth.loadRes(copy.deepcopy(list(results)))
-        else:
-            found = _index({**truth.dataset, "annotations": []})
-        run = COCOeval(truth, found, iou)
-        run.evaluate()
-        run.accumulate()
+        run = _run(annotations, results, iou, [1, 10, 100])
         run.summarize()
     return {
         key: None if value == -1 else float(value)
         for key, value in zip(KEYS, run.stats, strict=True)
     }
+
+
+def evaluate_coco_at(
+    annotations: Json, results: Sequence[Json], iou: str, max_dets: int
+) -> dict[str, float | None]:
+    """AP, AP50, AP75 and AR with another limit per image and class, as V3Det's evaluator asks
+    pycocotools: `maxDets = [300]`."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        run = _run(annotations, results, iou, [max_dets])
+    precision, recall = run.eval["precision"][:, :, :, 0, 0], run.eval["recall"][:, :, 0, 0]
+    parts = {"AP": precision, "AP50": precision[:1], "AP75": precision[5:6], "AR": recall}
+    return {
+        key: float(values[values > -1].mean()) if (values > -1).any() else None
+        for key, values in parts.items()
+    }
+
+
+def _run(annotations: Json, results: Sequence[Json], iou: str, max_dets: list[int]) -> COCOeval:
+    """A COCOeval before its summary."""
+    truth = _index(copy.deepcopy(annotations))
+    if results:
+        found = truth.loadRes(copy.deepcopy(list(results)))
+    else:
+        found = _index({**truth.dataset, "annotations": []})
+    run = COCOeval(truth, found, iou)
+    run.params.maxDets = max_dets
+    run.evaluate()
+    run.accumulate()
+    return run
 
 
 def _index(dataset: Json) -> COCO:

@@ -226,9 +226,7 @@ def test_figures_and_tables_for_papers(
     ]
     assert len(errors) == len(set(errors)) > 50
     (row,) = (
-        row
-        for row in rows
-        if row["row"] == "AP-Fixed (10,000/class)" and row["column"] == LONG_NAME
+        row for row in rows if row["row"] == "AP-Fixed (10000/class)" and row["column"] == LONG_NAME
     )
     assert row["value"] == f"{100 * report.studies[1].evaluation['fixed'].AP:.2f}"
     with open(tmp_path / "new" / "folder" / "classes.csv", newline="") as file:
@@ -305,7 +303,7 @@ def test_columns_for_each_detector_with_their_distance(report: Report) -> None:
     shown = {line[0].value: line[1:] for line in layout.lines}
     for label, protocol, metric in (
         ("AP-Old (300/image)", "old", "AP"),
-        ("AP-Fixed (10,000/class)", "fixed", "AP"),
+        ("AP-Fixed (10000/class)", "fixed", "AP"),
         ("AP-Pool APr", "pool", "APr"),
     ):
         first, second = (study.evaluation[protocol][metric] for study in report.studies)

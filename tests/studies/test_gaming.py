@@ -151,7 +151,7 @@ def test_where_nothing_is_to_be_gained() -> None:
     assert result.detections is dt
     assert len(result.account()) == 0
     assert result.warnings[-1] == (
-        f"No class has more than {search.best:,} detections, so 10,000/class keeps them "
+        f"No class has more than {search.best:,} detections, so 10000/class keeps them "
         "all: try --dets-per-class best."
     )
     assert "try" not in " ".join(lvdet.rerank(gt, dt, dets_per_class="best").warnings)

@@ -6,14 +6,16 @@ from typing import Annotated
 
 import typer
 
+from lvdet.cli.floors import FAILED
 from lvdet.cli.options import Annotations, DropDuplicates, ExactLvis, Iou, RowOutputs, Threads
-from lvdet.cli.terminal import finish, progress_bar, require_outputs
+from lvdet.cli.terminal import fail, finish, progress_bar, require_outputs
 from lvdet.errors import InputError
 
 EXAMPLES = """\b
 Examples:
   lvdet compare lvis_v1_val.json baseline.json ours.json
   lvdet compare gt.json baseline.json ours.json theirs.parquet --resamples 5000
+  lvdet compare gt.json baseline.json ours.json --fail-on-regression
   lvdet compare gt.json baseline.json ours.json -o compared.json -o compared.tex
 """
 ENDINGS = (".json", ".csv", ".md", ".tex")
@@ -41,11 +43,19 @@ def run(
     classes_shown: Annotated[
         int, typer.Option(metavar="N", help="List the N classes that differ most clearly.")
     ] = 10,
+    fail_on_regression: Annotated[
+        bool,
+        typer.Option(
+            "--fail-on-regression",
+            help="Exit with code 3 if a detector is significantly worse than the baseline in AP, "
+            "under any protocol.",
+        ),
+    ] = False,
     output: RowOutputs = None,
     exact_lvis: ExactLvis = False,
     drop_duplicates: DropDuplicates = False,
     threads: Threads = None,
-) -> None:
+) -> int:
     """Compare detectors, with confidence intervals.
 
     Differences from the baseline under AP-Old, AP-Fixed and AP-Pool, with paired-bootstrap
@@ -72,3 +82,7 @@ def run(
         progress=progress_bar,
     )
     finish(result, output)
+    regressions = result.regressions if fail_on_regression else []
+    for text in regressions:
+        fail(text)
+    return FAILED if regressions else 0

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lvdet.cli.floors import FAILED, parse_floor, shortfalls
 from lvdet.cli.options import Annotations, DropDuplicates, ExactLvis, Iou, Outputs, Results, Threads
 from lvdet.cli.targets import require_target
 from lvdet.cli.terminal import (
+    fail,
     print_evaluation,
     print_tables,
     progress_bar,
@@ -29,6 +31,9 @@ Examples:
   lvdet evaluate gt.json results.parquet --iou bbox -o scores.json
   lvdet evaluate gt.json 'shards/*.jsonl.gz' --protocols fixed,pool --class-table classes.csv
   lvdet evaluate gt.json results.json --groups base_novel.json
+  lvdet evaluate gt.json results.json --budget 1000/image,10000/class
+  lvdet evaluate gt.json results.json --like yoloe
+  lvdet evaluate gt.json results.json --fail-under AP=0.3 --fail-under old.APr=0.2
   lvdet evaluate gt.json results.json --errors
 """
 
@@ -53,6 +58,22 @@ def run(
         typer.Option(
             metavar="N",
             help="Budget of AP-Fixed and AP-Pool: detections per class. Default: 10,000.",
+        ),
+    ] = None,
+    budget: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CHAIN",
+            help="Also report AP under these limits, one after the other, such as "
+            "1000/image,10000/class or 300/image/class. Repeatable.",
+        ),
+    ] = None,
+    like: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Evaluate like another project instead: lvis, detectron2, lvis-challenge-2021, "
+            "glip, mm-grounding-dino, yolo-world, yoloe, coco or v3det.",
         ),
     ] = None,
     classes: Annotated[
@@ -80,27 +101,40 @@ def run(
             "confusions.",
         ),
     ] = False,
+    fail_under: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="METRIC=X",
+            help="Exit with code 3 if a metric of AP-Fixed is below X, such as AP=0.3; of another "
+            "protocol, old.APr=0.2. Repeatable.",
+        ),
+    ] = None,
     output: Outputs = None,
     exact_lvis: ExactLvis = False,
     drop_duplicates: DropDuplicates = False,
     threads: Threads = None,
-) -> None:
+) -> int:
     """Compute AP-Old, AP-Fixed and AP-Pool."""
     require_outputs(output)
+    floors = [parse_floor(text) for text in fail_under or []]
     require_target(class_table, (".csv",))
 
     from lvdet.evaluation.load_pair import load_pair
     from lvdet.evaluation.protocols import Plan, evaluate_pair
+    from lvdet.limits.budgets import parse_budget
     from lvdet.matching.match_options import MatchOptions
 
-    if errors and exact_lvis:
-        raise InputError("--errors cannot be combined with --exact-lvis")
+    for name, given in (("--exact-lvis", exact_lvis), ("--like", like is not None)):
+        if errors and given:
+            raise InputError(f"--errors cannot be combined with {name}")
     plan = Plan(
         [name.strip() for name in protocols.split(",") if name.strip()],
         dets_per_image,
         dets_per_class,
         classes,
         None if groups is None else read_groups(groups),
+        [parse_budget(text) for text in budget or []],
+        like,
     )
     diagnosis: Diagnosis | None = None
     if errors:
@@ -115,7 +149,7 @@ def run(
             progress=progress_bar,
         )
     else:
-        options = MatchOptions(iou, exact_lvis=exact_lvis)
+        options = plan.options(MatchOptions(iou, exact_lvis=exact_lvis))
         read = load_pair(
             ground_truth,
             detections,
@@ -125,6 +159,7 @@ def run(
             progress=progress_bar,
         )
         result = evaluate_pair(read, plan)
+    failed = shortfalls(result, floors)
     warnings = result.warnings
     if diagnosis is not None and "fixed" not in result:  # else these are among them
         warnings = list(dict.fromkeys([*warnings, *diagnosis.warnings]))
@@ -143,6 +178,9 @@ def run(
         print_tables("", diagnosis.layouts())
     for text in warnings:
         warn(text)
+    for text in failed:
+        fail(text)
+    return FAILED if failed else 0
 
 
 def read_groups(path: Path) -> dict[str, list[int | str]]:

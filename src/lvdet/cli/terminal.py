@@ -26,6 +26,11 @@ def warn(text: str) -> None:
     print(f"{mark} {text}", file=sys.stderr)
 
 
+def fail(text: str) -> None:
+    """What is not as good as was asked for, on stderr, in one line."""
+    print(f"failed: {text}", file=sys.stderr)
+
+
 def note(text: str) -> None:
     """A remark on how the command was called, on stderr, in one line."""
     print(f"note: {text}", file=sys.stderr)
@@ -89,6 +94,8 @@ def print_evaluation(result: Evaluation) -> None:
         console, table = Console(), drawn_table(result)
         if fits(console, table):
             console.print(table)
+            for text in result.notes():
+                print(text)
             return
     print(result)
 

@@ -24,8 +24,8 @@ from lvdet.errors import InputError
 from lvdet.evaluation.input_warnings import input_warnings
 from lvdet.evaluation.load_pair import Annotations, ResultSource, load_pair
 from lvdet.evaluation.pair import Pair
-from lvdet.evaluation.protocols import PROTOCOLS, Plan
-from lvdet.evaluation.summary import NAMES
+from lvdet.evaluation.protocols import Plan
+from lvdet.evaluation.summary import NAMES, PROTOCOLS
 from lvdet.files.progress import Progress, track
 from lvdet.limits.budgets import PerClass, describe
 from lvdet.limits.needs import everything

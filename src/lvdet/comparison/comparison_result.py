@@ -123,6 +123,17 @@ class Comparison(Result):
         """What the differences say, in sentences."""
         return [text for one in self.compared for text in one.verdicts]
 
+    @property
+    def regressions(self) -> list[str]:
+        """Detectors that are significantly worse than the baseline in AP, in sentences."""
+        return [
+            f"{one.name} is worse than {self.baseline} by {percent(-found['AP'].delta)} in "
+            f"{title(protocol)}"
+            for one in self.compared
+            for protocol, found in one.protocols.items()
+            if found["AP"].holds and found["AP"].delta < 0
+        ]
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values, as `lvdet compare --output FILE.json` writes them."""
         return {

@@ -22,10 +22,42 @@ class Curves:
 
     precision: [C, A, T] float64, mean over the 101 recalls
     recall:    [C, A, T] float64, the highest reached
+    lowest, highest: [C, T] float64, bounds of the precision over all areas and all orders of equal
+               scores; empty where not asked for
     """
 
     precision: NDArray[np.float64]
     recall: NDArray[np.float64]
+    lowest: NDArray[np.float64]
+    highest: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Ties:
+    """Which hits of some outcomes share their score with another row of their ranking.
+
+    tied: [H] uint8
+    order, detection, score: the score of a row is score[detection[order[row]]], or, where there is
+        no order, score[detection[row]]
+    """
+
+    tied: NDArray[np.uint8]
+    order: NDArray[np.int32] | None
+    detection: NDArray[np.int32]
+    score: NDArray[np.float64]
+
+    @staticmethod
+    def of(
+        outcomes: Outcomes,
+        offsets: NDArray[np.int64],
+        order: NDArray[np.int32] | None,
+        detection: NDArray[np.int32],
+        score: NDArray[np.float64],
+    ) -> Ties:
+        """Those of rankings, rows offsets[r] to offsets[r + 1] of the outcomes."""
+        scores = (order, detection, score)
+        tied = _native.find_ties(outcomes.columns, offsets, scores, thread_count())
+        return Ties(tied, *scores)
 
 
 def class_curves(
@@ -33,12 +65,14 @@ def class_curves(
     keep: NDArray[np.bool_] | None = None,
     truth: NDArray[np.int64] | None = None,
     whole: Curves | None = None,
+    ties: Ties | None = None,
 ) -> Curves:
     """The curves of each class over the rows that `keep` ([K], None for all) leaves. `truth`
     ([C, A]) are the objects to be found, where not all in every range of area. `whole` are the
-    curves of the same truth where all rows are kept: most budgets cut few of the classes."""
+    curves of the same truth where all rows are kept: most budgets cut few of the classes. With
+    `ties` of the outcomes, bounds too."""
     truth = matches.truth if truth is None else truth
-    return _of_classes(matches, truth, keep, whole=whole)[0]
+    return _of_classes(matches, truth, keep, whole=whole, ties=ties)[0]
 
 
 def class_precision(matches: Matches, keep: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
@@ -56,6 +90,7 @@ def accumulate(
     *,
     keep: NDArray[np.bool_] | None = None,
     whole: Curves | None = None,
+    ties: Ties | None = None,
     points: bool = False,
 ) -> tuple[Curves, NDArray[np.float64]]:
     """Curves of any rankings: rows offsets[r] to offsets[r + 1] of the outcomes, by falling score.
@@ -64,18 +99,19 @@ def accumulate(
     rows; whole: the same curves where all rows are kept, if known. Also the precision at each
     recall, [R, S, T, 101], empty unless `points`.
     """
-    precision, recall, at_recall = _native.accumulate(
+    precision, recall, lowest, highest, at_recall = _native.accumulate(
         outcomes.columns,
         thresholds,
         offsets,
         None if keep is None else keep.view(np.uint8),
         truth,
         RECALLS,
-        None if whole is None else (whole.precision, whole.recall),
+        None if whole is None else (whole.precision, whole.recall, whole.lowest, whole.highest),
+        None if ties is None else (ties.tied, (ties.order, ties.detection, ties.score)),
         points,
         thread_count(),
     )
-    return Curves(precision, recall), at_recall
+    return Curves(precision, recall, lowest, highest), at_recall
 
 
 def _of_classes(
@@ -84,6 +120,7 @@ def _of_classes(
     keep: NDArray[np.bool_] | None,
     *,
     whole: Curves | None = None,
+    ties: Ties | None = None,
     points: bool = False,
 ) -> tuple[Curves, NDArray[np.float64]]:
     return accumulate(
@@ -93,5 +130,6 @@ def _of_classes(
         matches.category_offsets,
         keep=keep,
         whole=whole,
+        ties=ties,
         points=points,
     )

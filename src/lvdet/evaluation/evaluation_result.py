@@ -11,25 +11,37 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lvdet import __version__
 from lvdet.evaluation.average_precision import Curves
 from lvdet.evaluation.pair import headline
-from lvdet.evaluation.summary import defined
+from lvdet.evaluation.summary import defined, number_name
+from lvdet.evaluation.ties import TieRange
 from lvdet.rendering.result import Result
 from lvdet.rendering.table_text import Cell, Layout, percent, plain
 from lvdet.tables.categories import Categories
+
+#: The version of what `to_dict` gives; it rises where a key changes its meaning or goes away.
+SCHEMA = 1
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ProtocolResult(Mapping[str, float]):
     """The metrics of one protocol, fractions in [0, 1], NaN where undefined.
 
-    By key or attribute: result["fixed"]["APr"], result["fixed"].APr.
+    By key or attribute: result["fixed"]["APr"], result["fixed"].APr. `ties` is the range of AP over
+    all orders of equal scores.
     """
 
     name: str
     budget: str
     metrics: dict[str, float]
     curves: Curves | None
+    ties: TieRange
+
+    @property
+    def heading(self) -> str:
+        """What stands over the column, above the budget."""
+        return "AP" if self.name == self.budget else number_name(self.name)
 
     def __getitem__(self, key: str) -> float:
         return self.metrics[key]
@@ -52,8 +64,10 @@ class ProtocolResult(Mapping[str, float]):
         return f"ProtocolResult({self.name}, {self.budget}, AP {percent(self.metrics['AP'])})"
 
     def to_dict(self) -> dict[str, Any]:
-        """The budget and the metrics, None where undefined."""
-        return {"budget": self.budget} | defined(self.metrics)
+        """The budget, the metrics and the range of AP over orders of equal scores, None where
+        undefined."""
+        ties = {"tie_low": self.ties.low, "tie_high": self.ties.high}
+        return {"budget": self.budget} | defined(self.metrics) | defined(ties)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -63,6 +77,7 @@ class Evaluation(Result, Mapping[str, ProtocolResult]):
     thresholds: [T] float64, IoU thresholds
     truth: [C] int64, ground truth of each class
     selected: rows of the classes evaluated
+    like: the preset and what it stands for; None for none
     """
 
     protocols: dict[str, ProtocolResult]
@@ -73,6 +88,7 @@ class Evaluation(Result, Mapping[str, ProtocolResult]):
     selected: NDArray[np.int64]
     inputs: dict[str, Any]
     warnings: list[str]
+    like: dict[str, Any] | None = None
 
     def __getitem__(self, key: str) -> ProtocolResult:
         return self.protocols[key]
@@ -115,7 +131,10 @@ class Evaluation(Result, Mapping[str, ProtocolResult]):
     def to_dict(self) -> dict[str, Any]:
         """Plain values, as `lvdet evaluate --output` writes them."""
         return {
+            "lvdet": __version__,
+            "schema": SCHEMA,
             "protocols": {name: result.to_dict() for name, result in self.protocols.items()},
+            **({} if self.like is None else {"like": self.like}),
             "inputs": self.inputs,
             "warnings": self.warnings,
         }
@@ -123,6 +142,10 @@ class Evaluation(Result, Mapping[str, ProtocolResult]):
     def title(self) -> str:
         """What was evaluated, in a line."""
         return headline(self.inputs)
+
+    def notes(self) -> list[str]:
+        """What a preset stands for."""
+        return [] if self.like is None else ["\n".join(self.like["notes"])]
 
     def layouts(self) -> list[Layout]:
         """The table of protocols, with their budgets in the head."""
@@ -151,7 +174,7 @@ class Evaluation(Result, Mapping[str, ProtocolResult]):
         """The table people read, in percent: protocols, their budgets, then one row per metric."""
         results = self.protocols.values()
         rows = [
-            ["", *(f"AP-{result.name.capitalize()}" for result in results)],
+            ["", *(result.heading for result in results)],
             ["", *(result.budget for result in results)],
         ]
         for key in dict.fromkeys(key for result in results for key in result):
@@ -170,4 +193,5 @@ class Evaluation(Result, Mapping[str, ProtocolResult]):
             ).rstrip()
             for row in rows
         ]
-        return "\n".join([self.title(), *lines])
+        notes = [f"\n{note}" for note in self.notes()]
+        return "\n".join([self.title(), *lines, *notes])

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from lvdet.evaluation.class_subsets import first_ids, unknown_classes
 from lvdet.evaluation.pair import Pair
+from lvdet.evaluation.summary import number_name
 from lvdet.evaluation.truncation import Cut, Cuts
 from lvdet.limits.budgets import Budget
 from lvdet.tables.ground_truth import GroundTruth
@@ -27,7 +28,7 @@ def input_warnings(
     pair: Pair, budgets: Mapping[str, Sequence[Budget]], classes: NDArray[np.int64]
 ) -> list[str]:
     """One sentence for each thing that changes what the numbers of the protocols mean."""
-    names = {f"AP-{name.capitalize()}": limits for name, limits in budgets.items()}
+    names = {number_name(name): limits for name, limits in budgets.items()}
     return [
         *named_cut_warnings(pair.results.source, Cuts.of(pair.gt, pair.results), names, classes),
         *reading_warnings(pair),

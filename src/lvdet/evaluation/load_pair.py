@@ -18,6 +18,7 @@ from lvdet.files.detection_files import (
     read_detections,
     read_results,
 )
+from lvdet.files.fingerprint import fingerprints
 from lvdet.files.progress import Progress
 from lvdet.limits.needs import Need, caps_of, everything
 from lvdet.matching.match_options import DEFAULT, MatchOptions
@@ -88,7 +89,10 @@ def load_pair(
             gt, progress=progress
         )  # the first rows had no masks, but others have
     with_masks = has_masks and truth.masks is not None
-    return Pair(truth, results, options.resolved(masks=with_masks), dropped=dropped)
+    read: list[FilePath] = [] if isinstance(gt, GroundTruth) else [gt]
+    read += [] if files is None else files.paths
+    options = options.resolved(masks=with_masks)
+    return Pair(truth, results, options, dropped=dropped, files=fingerprints(read))
 
 
 def _has_masks(results: Results | None) -> bool:

@@ -10,10 +10,11 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lvdet.evaluation.average_precision import Curves, class_curves
+from lvdet.evaluation.average_precision import Curves, Ties, class_curves
 from lvdet.evaluation.class_subsets import counted_classes, restricted
 from lvdet.evaluation.pooled import Pools
 from lvdet.evaluation.summary import SHORT, Groups, Metric, summarize
+from lvdet.evaluation.ties import TieRange, bounding_matches, mean_range
 from lvdet.limits.budgets import Budget, apply
 from lvdet.limits.ranks import Ranks
 from lvdet.matching.match import match, to_be_found
@@ -33,7 +34,8 @@ _Mask = NDArray[np.bool_]
 
 class Pair:
     """Annotations and results, how they are compared (`options` have an iou), and their match.
-    `dropped` says how many duplicates were left out, where that was asked for.
+    `dropped` says how many duplicates were left out, where asked for; `files` are the paths,
+    sizes and hashes of what was read.
 
     They are matched once, where that is first needed: budgets, subsets of classes and
     parts of the images are masks over that match, and scores that keep the order inside each image
@@ -49,10 +51,12 @@ class Pair:
         *,
         matches: Matches | None = None,
         dropped: int | None = None,
+        files: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         assert options.iou is not None
         self.gt, self.results, self.options = gt, results, options
         self.iou: str = options.iou
+        self.files = list(files)
         self._matches = matches
         self.dropped = dropped
         self._groups = gt.categories.groups()
@@ -147,8 +151,10 @@ class Pair:
         return take(images[image_rows(self.gt, self.results.ranking)], self._row_images)
 
     def curves(self, budgets: Sequence[Budget], classes: _Rows) -> Curves:
-        """[C, A, T] the curves of classes (rows) in every range of area; NaN for the others."""
-        return self._curves(self.matches.truth, self.kept_rows(budgets, classes), classes)
+        """[C, A, T] the curves of classes (rows) in every range of area, with bounds over orders of
+        equal scores; NaN for the others."""
+        keep = self.kept_rows(budgets, classes)
+        return self._curves(self.matches.truth, keep, classes, ties=self._ties(self.matches))
 
     def overall_curves(self, budgets: Sequence[Budget], classes: _Rows) -> Curves:
         """[C, 1, T] the same over all areas alone."""
@@ -176,19 +182,48 @@ class Pair:
         images: _Mask | None = None,
         metrics: Sequence[Metric] = SHORT,
         groups: Groups | None = None,
+        bounds: bool = False,
     ) -> dict[str, float]:
-        """The same of AP-Pool; or other metrics, of other groups of classes."""
+        """The same of AP-Pool; or other metrics, of other groups of classes. `bounds` says that
+        `pooled_range` will be asked for as well."""
         groups = self._groups if groups is None else groups
         keep, truth = self._part(self.kept_rows(budgets, classes), images)
 
         def values() -> dict[str, float]:
-            together = self.kept_together(budgets, classes, images)
-            curves = self.pools(classes, groups).curves(together, truth)
+            if bounds and images is None:
+                curves = self._pool_curves(budgets, classes, groups)
+            else:
+                together = self.kept_together(budgets, classes, images)
+                curves = self.pools(classes, groups).curves(together, truth)
             places = {name: np.array([place + 1]) for place, name in enumerate(groups)}
             return summarize(metrics, curves, self.matches, places, whole=np.array([0]))
 
         rows = (classes, truth, *groups.values())
         return dict(self._answer(values, ("pooled", *metrics, *groups), keep, *rows))
+
+    def tie_range(self, budgets: Sequence[Budget], classes: _Rows, curves: Curves) -> TieRange:
+        """The range of AP, the mean over classes (rows) with these curves, over all orders of equal
+        scores."""
+        bounding = bounding_matches(self.matches)
+        if bounding is None:
+            return mean_range(curves)
+        keep, truth = self.kept_rows(budgets, classes), np.zeros_like(self._overall_truth)
+        truth[classes] = self._overall_truth[classes]
+        low, high = (class_curves(one, keep, truth, ties=self._ties(one)) for one in bounding)
+        return mean_range(low, high)
+
+    def pooled_range(self, budgets: Sequence[Budget], classes: _Rows, groups: Groups) -> TieRange:
+        """The same of AP-Pool."""
+        bounding = bounding_matches(self.matches)
+        if bounding is None:
+            return mean_range(self._pool_curves(budgets, classes, groups))
+        keep, score = self.kept_rows(budgets, classes), self.results.ranking.score
+        found = []
+        for one in bounding:
+            pools = Pools(one, [classes])
+            together = None if keep is None else take(keep, one.together)
+            found.append(pools.curves(together, ties=pools.ties(score)))
+        return mean_range(*found)
 
     def pools(self, classes: _Rows, groups: Groups) -> Pools:
         """Classes (rows) in one ranking, and then each group of them."""
@@ -223,6 +258,7 @@ class Pair:
             "detection_count": self.results.total,
             "exact_lvis": self.options.exact_lvis,
             **dropped,
+            "files": self.files,
         }
 
     def _cutting(self, budgets: Sequence[Budget]) -> list[Budget]:
@@ -258,18 +294,45 @@ class Pair:
         return np.ascontiguousarray(self.matches.truth[:, :1])
 
     def _curves(
-        self, truth: NDArray[np.int64], keep: _Mask | None, classes: _Rows, *, own: bool = True
+        self,
+        truth: NDArray[np.int64],
+        keep: _Mask | None,
+        classes: _Rows,
+        *,
+        own: bool = True,
+        ties: Ties | None = None,
     ) -> Curves:
         """The curves of classes; of what was asked before where the truth is the pair's `own`."""
         wanted = np.zeros_like(truth)
         wanted[classes] = truth[classes]  # others have nothing to find: undefined
 
+        def curves(keep: _Mask | None, whole: Curves | None = None) -> Curves:
+            return class_curves(self.matches, keep, wanted, whole, ties)
+
         if not own:
-            return class_curves(self.matches, keep, wanted)
-        whole = self._answer(
-            lambda: class_curves(self.matches, None, wanted), "whole", None, wanted
-        )
-        return whole if keep is None else class_curves(self.matches, keep, wanted, whole)
+            return curves(keep)
+        whole = self._answer(lambda: curves(None), "whole", None, wanted)
+        return whole if keep is None else curves(keep, whole)
+
+    def _pool_curves(self, budgets: Sequence[Budget], classes: _Rows, groups: Groups) -> Curves:
+        """The curves of classes in one ranking and of groups of them, with bounds of the first."""
+        rows = (classes, *groups.values())
+
+        def curves() -> Curves:
+            pools, score = self.pools(classes, groups), self.results.ranking.score
+            ties = self._answer(lambda: pools.ties(score), "pool ties", None, *rows)
+            return pools.curves(self.kept_together(budgets, classes), ties=ties)
+
+        return self._answer(curves, "pool curves", self.kept_rows(budgets, classes), *rows)
+
+    def _ties(self, matches: Matches) -> Ties:
+        score = self.results.ranking.score
+
+        def ties() -> Ties:
+            offsets, detection = matches.category_offsets, matches.detection
+            return Ties.of(matches.outcomes, offsets, None, detection, score)
+
+        return ties() if matches is not self._matches else self._answer(ties, "ties", None)
 
     def _answer(
         self,

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lvdet import _native
-from lvdet.evaluation.average_precision import Curves, accumulate
+from lvdet.evaluation.average_precision import Curves, Ties, accumulate
 from lvdet.tables.matches import Matches
 from lvdet.tables.outcomes import Outcomes
 from lvdet.threads import thread_count
@@ -30,33 +30,56 @@ class Pools:
         ]
 
     def curves(
-        self, keep: NDArray[np.bool_] | None = None, truth: NDArray[np.int64] | None = None
+        self,
+        keep: NDArray[np.bool_] | None = None,
+        truth: NDArray[np.int64] | None = None,
+        ties: Ties | None = None,
     ) -> Curves:
         """A curve for each pool over all areas, [pools, 1, T]; `keep` ([K]) is over the rows in
-        the one ranking, `truth` ([C, …]) the objects to be found where not all of them."""
-        parts = [curves for curves, _ in self._accumulate(keep, truth, points=False)]
+        the one ranking, `truth` ([C, …]) the objects to be found where not all of them. With the
+        `ties` of the first pool, its bounds too."""
+        parts = [curves for curves, _ in self._accumulate(keep, truth, ties=ties)]
         return Curves(
             np.concatenate([part.precision for part in parts], axis=1).swapaxes(0, 1),
             np.concatenate([part.recall for part in parts], axis=1).swapaxes(0, 1),
+            parts[0].lowest,
+            parts[0].highest,
         )
+
+    def ties(self, score: NDArray[np.float64]) -> Ties:
+        """Those of the first pool; score: [N], over the ranking."""
+        matches = self._matches
+        offsets = np.array([0, len(matches)])
+        return Ties.of(self._outcomes[0], offsets, matches.together, matches.detection, score)
 
     def points(self, keep: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
         """[pools, T, 101] the precision at each recall, for plots."""
-        parts = [points[0] for _, points in self._accumulate(keep, None, points=True)]
+        parts = [points[0] for _, points in self._accumulate(keep, points=True)]
         return np.concatenate(parts)
 
     def _accumulate(
-        self, keep: NDArray[np.bool_] | None, truth: NDArray[np.int64] | None, *, points: bool
+        self,
+        keep: NDArray[np.bool_] | None,
+        truth: NDArray[np.int64] | None = None,
+        *,
+        ties: Ties | None = None,
+        points: bool = False,
     ) -> list[tuple[Curves, NDArray[np.float64]]]:
         matches = self._matches
         of_class = (matches.truth if truth is None else truth)[:, 0]
         objects = [of_class[pool].sum() for pool in self._pools]
-        found, offsets = [], np.array([0, len(matches)])
+        found: list[tuple[Curves, NDArray[np.float64]]] = []
+        offsets = np.array([0, len(matches)])
         for outcomes in self._outcomes:
             scopes = outcomes.bits.shape[1]
             here, objects = np.array([objects[:scopes]], dtype=np.int64), objects[scopes:]
             thresholds = len(matches.thresholds)
-            found.append(accumulate(outcomes, thresholds, here, offsets, keep=keep, points=points))
+            first = None if found else ties
+            found.append(
+                accumulate(
+                    outcomes, thresholds, here, offsets, keep=keep, ties=first, points=points
+                )
+            )
         return found
 
 

@@ -14,7 +14,18 @@ from lvdet.evaluation.evaluation_result import Evaluation, ProtocolResult
 from lvdet.evaluation.input_warnings import input_warnings
 from lvdet.evaluation.load_pair import Annotations, ResultSource, load_pair
 from lvdet.evaluation.pair import Pair
-from lvdet.evaluation.summary import AP, AP_AREAS, AR, Groups, group_metrics, summarize
+from lvdet.evaluation.presets import Preset, preset
+from lvdet.evaluation.summary import (
+    AP,
+    AP_AREAS,
+    AR,
+    PROTOCOLS,
+    Groups,
+    group_metrics,
+    number_name,
+    summarize,
+)
+from lvdet.evaluation.ties import tie_warning, tied_rows
 from lvdet.files.progress import Progress
 from lvdet.limits.budgets import Budget, PerClass, PerImage, PerImageClass, describe
 from lvdet.limits.needs import Need
@@ -22,7 +33,6 @@ from lvdet.matching.match_options import MatchOptions
 from lvdet.tables.categories import resolve_groups
 from lvdet.tables.ground_truth import GroundTruth
 
-PROTOCOLS = ("old", "fixed", "pool")
 LVIS_PER_IMAGE = 300
 COCO_PER_IMAGE_CLASS = 100
 FIXED_PER_CLASS = 10_000
@@ -53,9 +63,42 @@ class Plan:
     dets_per_class: int | None = None
     classes: str | Iterable[int | str] | None = None
     groups: Mapping[str, Iterable[int | str]] | None = None
+    budgets: Sequence[Sequence[Budget]] = ()
+    like: str | None = None
+
+    def __post_init__(self) -> None:
+        for chain in self.budgets:
+            if (
+                not isinstance(chain, Sequence)
+                or not chain
+                or not all(isinstance(budget, Budget) for budget in chain)
+            ):
+                raise InputError(
+                    f"budget is {chain!r}, expected limits one after the other, such as "
+                    "(PerImage(1000), PerClass(10_000))"
+                )
+        others = (self.dets_per_image, self.dets_per_class, self.classes)
+        alone = others == (None, None, None) and not self.budgets
+        if self.like is not None and not (alone and tuple(self.protocols) == PROTOCOLS):
+            raise InputError(
+                f"preset {self.like!r} cannot be combined with protocols, budgets or classes"
+            )
+
+    @property
+    def preset(self) -> Preset | None:
+        """How another project evaluates, where its number is asked for."""
+        return None if self.like is None else preset(self.like)
+
+    def options(self, asked: MatchOptions) -> MatchOptions:
+        """How detections are compared, where that is left to the plan."""
+        return asked if self.preset is None else self.preset.options(asked)
 
     def chosen(self, gt: GroundTruth) -> list[Protocol]:
-        """The protocols by name, with their usual budgets where none is given."""
+        """The protocols by name, with their usual budgets where none is given, and then the
+        budgets; or the preset's alone."""
+        if self.preset is not None:
+            self.preset.require(gt)
+            return [Protocol(self.preset.name, self.preset.budgets)]
         image, of_class = self.dets_per_image, self.dets_per_class
         old = old_budget(gt.federated) if image is None else PerImage(image)
         fixed = PerClass(FIXED_PER_CLASS if of_class is None else of_class)
@@ -66,20 +109,22 @@ class Plan:
         }
         names = [self.protocols] if isinstance(self.protocols, str) else self.protocols
         unknown = [name for name in names if name not in known]
-        if unknown or not names:
+        if unknown or not (names or self.budgets):
             raise InputError(
                 f"unknown protocol {', '.join(unknown)!r}, expected any of {', '.join(known)}"
             )
-        return [known[name] for name in dict.fromkeys(names)]
+        chains = [Protocol(describe(chain), tuple(chain)) for chain in self.budgets]
+        return list(dict.fromkeys([*(known[name] for name in names), *chains]))
 
     def selected(self, gt: GroundTruth) -> NDArray[np.int64]:
         """Rows of the classes evaluated."""
         return select(gt, self.classes, resolve_groups(gt.categories, self.groups))
 
     def needs(self, gt: GroundTruth) -> list[Need]:
-        """What of a results file can matter."""
+        """What of a results file can matter: what the first budget of each protocol leaves. COCO's
+        limit is no first step: classes that the annotations do not have may count in the next."""
         chosen = self.chosen(gt)
-        needed: list[Budget] = [item.budgets[0] for item in chosen]
+        needed = [_first(item.budgets) for item in chosen]
         if not gt.federated and any(item.name == "old" for item in chosen):
             needed.append(PerImageClass(max(COCO_RECALLS)))
         selected = self.selected(gt)
@@ -97,6 +142,8 @@ def evaluate(
     classes: str | Iterable[int | str] | None = None,
     groups: Mapping[str, Iterable[int | str]] | None = None,
     thresholds: Sequence[float] | None = None,
+    budgets: Sequence[Sequence[Budget]] = (),
+    like: str | None = None,
     exact_lvis: bool = False,
     drop_duplicates: bool = False,
     progress: Progress | None = None,
@@ -111,14 +158,17 @@ def evaluate(
     classes: evaluate only these ("rc", a group, or names or ids); other detections are taken away
         before any budget counts.
     groups: more groups of classes, each with its AP: {"novel": ["cat", 17], …}.
+    budgets: more budgets, each a chain of limits that apply one after the other; the mean over
+        classes under each: [(PerImage(1000), PerClass(10_000))].
+    like: evaluate as another project does, in place of the protocols: "glip", "detectron2", …
     exact_lvis: repeat the quirks of lvis and pycocotools (see `match`), among them that
         detections of unknown classes use up the image's budget.
     drop_duplicates: leave out exact repeats of an image's detections.
     progress: called with what is being read; what it gives is entered while that lasts, and may
         be a function to be told of the progress.
     """
-    plan = Plan(protocols, dets_per_image, dets_per_class, classes, groups)
-    options = MatchOptions(iou, thresholds, exact_lvis)
+    plan = Plan(protocols, dets_per_image, dets_per_class, classes, groups, budgets, like)
+    options = plan.options(MatchOptions(iou, thresholds, exact_lvis))
     pair = load_pair(
         gt,
         detections,
@@ -139,6 +189,7 @@ def evaluate_pair(pair: Pair, plan: Plan) -> Evaluation:
     named = restricted(every_group, selected)
     warnings = input_warnings(pair, {p.name: p.budgets for p in chosen}, selected)
     outcome = {item.name: _run(item, pair, selected, named) for item in chosen}
+    warnings += _tie_warnings(pair, chosen, outcome, selected)
     if "old" in outcome and not truth.federated:
         for limit in COCO_RECALLS:  # each with its own limit per image and class
             curves = pair.overall_curves([PerImageClass(limit)], selected)
@@ -153,7 +204,31 @@ def evaluate_pair(pair: Pair, plan: Plan) -> Evaluation:
         selected=selected,
         inputs=pair.facts(len(selected)),
         warnings=warnings,
+        like=None if plan.preset is None else plan.preset.to_dict(pair.iou),
     )
+
+
+def _tie_warnings(
+    pair: Pair,
+    protocols: Sequence[Protocol],
+    outcome: Mapping[str, ProtocolResult],
+    rows: NDArray[np.int64],
+) -> list[str]:
+    score = pair.results.ranking.score
+    moved = [
+        (
+            number_name(one.name),
+            outcome[one.name].ties,
+            tied_rows(pair.matches, score, pair.kept_rows(one.budgets, rows), pooled=one.pooled),
+        )
+        for one in protocols
+        if outcome[one.name].ties.notable
+    ]
+    return [tie_warning(pair.results.source, moved)] if moved else []
+
+
+def _first(budgets: Sequence[Budget]) -> Budget | None:
+    return None if len(budgets) > 1 and isinstance(budgets[0], PerImageClass) else budgets[0]
 
 
 def _run(
@@ -164,9 +239,11 @@ def _run(
     of_groups = group_metrics(list(groups))
     if protocol.pooled:
         metrics = (*AP, *of_groups)
-        values = pair.pooled(protocol.budgets, classes, metrics=metrics, groups=groups)
-        return ProtocolResult(protocol.name, budget, values, None)
+        values = pair.pooled(protocol.budgets, classes, metrics=metrics, groups=groups, bounds=True)
+        ties = pair.pooled_range(protocol.budgets, classes, groups)
+        return ProtocolResult(protocol.name, budget, values, None, ties)
     curves = pair.curves(protocol.budgets, classes)
     metrics = (*AP, *AP_AREAS, *of_groups, *AR)
     values = summarize(metrics, curves, pair.matches, groups)
-    return ProtocolResult(protocol.name, budget, values, curves)
+    ties = pair.tie_range(protocol.budgets, classes, curves)
+    return ProtocolResult(protocol.name, budget, values, curves, ties)

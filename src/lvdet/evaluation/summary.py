@@ -13,6 +13,7 @@ from lvdet.evaluation.average_precision import Curves
 from lvdet.tables.categories import FREQUENCIES
 from lvdet.tables.matches import Matches
 
+PROTOCOLS = ("old", "fixed", "pool")
 #: Groups of classes by name, as rows.
 Groups: TypeAlias = Mapping[str, NDArray[np.int64]]
 
@@ -41,6 +42,11 @@ AR = (
     Metric("ARm", recall=True, area="medium"),
     Metric("ARl", recall=True, area="large"),
 )
+
+
+def number_name(protocol: str) -> str:
+    """What people call AP under a protocol, a budget or a preset."""
+    return f"AP-{protocol.capitalize()}" if protocol in PROTOCOLS else f"AP ({protocol})"
 
 
 def group_metrics(groups: Sequence[str]) -> tuple[Metric, ...]:

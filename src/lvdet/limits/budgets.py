@@ -7,6 +7,7 @@ detection, before the federated filter.
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lvdet import _native
+from lvdet.errors import InputError
 from lvdet.tables.detections import Detections
 from lvdet.tables.results import Ranking, Results
 from lvdet.tables.values import require_limit
@@ -34,7 +36,7 @@ class Budget(ABC):
         require_limit(self.limit)
 
     def __str__(self) -> str:
-        return f"{self.limit:,}/{self.unit}"
+        return f"{self.limit}/{self.unit}"
 
     @abstractmethod
     def groups(self, detections: Ranking | Detections) -> tuple[NDArray[np.int32], int]:
@@ -87,9 +89,25 @@ class PerImageClass(Budget):
         return int(min(results.per_image.max(initial=0), results.per_class.max(initial=0)))
 
 
+_KINDS: dict[str, type[Budget]] = {kind.unit: kind for kind in (PerImage, PerClass, PerImageClass)}
+_STEP = re.compile(r"([0-9]{1,18})/(image/class|image|class)")
+
+
 def describe(budgets: Sequence[Budget]) -> str:
-    """The budgets in words, as written beside every number."""
-    return " then ".join(str(budget) for budget in budgets) or "no limit"
+    """The budgets as written beside every number: 1000/image,10000/class."""
+    return ",".join(str(budget) for budget in budgets) or "no limit"
+
+
+def parse_budget(text: str) -> tuple[Budget, ...]:
+    """The budgets that a text names, as `describe` writes them."""
+    steps = [_STEP.fullmatch(step.strip()) for step in text.split(",")]
+    found = [step for step in steps if step is not None]
+    if len(found) < len(steps):
+        raise InputError(
+            f"budget is {text!r}, expected limits joined by commas, without thousands separators: "
+            "1000/image, 10000/class or 300/image/class"
+        )
+    return tuple(_KINDS[step[2]](int(step[1])) for step in found)
 
 
 def apply(

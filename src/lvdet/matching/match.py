@@ -58,7 +58,9 @@ def match(
     _check(gt, detections, iou)
     if exact_lvis and gt.federated:
         gt = without_empty(gt)
-    area_from_box = detections.boxes_given if exact_lvis else iou == "bbox"
+    area_from_box = iou == "bbox"
+    if exact_lvis and not (options.mask_area and iou != "bbox"):
+        area_from_box = detections.boxes_given
     out = _native.match(
         truth_columns(gt, masks=iou != "bbox", exact_lvis=exact_lvis),
         found_columns(gt, detections, masks=iou != "bbox" or not area_from_box),

@@ -23,6 +23,8 @@ class MatchOptions:
     iou: "bbox", "segm" or "boundary"; None for segm where there are masks, else bbox
     thresholds: IoU thresholds in (0, 1]; None for 0.50:0.05:0.95
     exact_lvis: repeat the quirks of the reference tools
+    mask_area: among these quirks, where masks are compared, a detection's area is its mask's even
+        where results carry boxes, as where evaluators drop `bbox` first
     partners_at: the threshold at which to tell what each detection is matched with, if any
     """
 
@@ -30,6 +32,7 @@ class MatchOptions:
     thresholds: Sequence[float] | None = None
     exact_lvis: bool = False
     partners_at: float | None = None
+    mask_area: bool = False
 
     def __post_init__(self) -> None:
         if self.iou is not None and self.iou not in IOU_KINDS:

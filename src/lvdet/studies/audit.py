@@ -15,6 +15,7 @@ from lvdet.limits.needs import Need
 from lvdet.matching.match_options import MatchOptions
 from lvdet.studies.audit_result import Audit, ShortClass
 from lvdet.studies.class_caps import largest_class, search_caps
+from lvdet.studies.score_digits import ScoreDigits
 from lvdet.tables.categories import Categories
 from lvdet.tables.ground_truth import GroundTruth
 
@@ -66,6 +67,7 @@ def audit(
         pool=pair.pooled([fixed], every),
         reranked=reranked,
         search=search,
+        scores=ScoreDigits.of(results.ranking.score),
         inputs=pair.facts(),
         implausible=pair.findings,
         warnings=reading_warnings(pair),

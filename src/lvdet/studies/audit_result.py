@@ -10,14 +10,15 @@ from numpy.typing import NDArray
 
 from lvdet.evaluation.input_warnings import class_cut_text, image_cut_text, was_cut
 from lvdet.evaluation.pair import headline
-from lvdet.evaluation.protocols import FIXED_PER_CLASS, PROTOCOLS
-from lvdet.evaluation.summary import defined
+from lvdet.evaluation.protocols import FIXED_PER_CLASS
+from lvdet.evaluation.summary import PROTOCOLS, defined, number_name
 from lvdet.evaluation.truncation import Cut, Cuts
 from lvdet.limits.budgets import Budget, PerClass, PerImage
 from lvdet.plausibility.finding import Finding
 from lvdet.rendering.result import Result
 from lvdet.rendering.table_text import Layout, compared, signed
 from lvdet.studies.class_caps import ClassCap
+from lvdet.studies.score_digits import ScoreDigits
 
 #: A gain below this (a tenth of a point) is called none.
 NOTHING = 0.001
@@ -55,6 +56,7 @@ class Audit(Result):
     reranked: AP-Old after a class cap of 10,000; None for COCO files
     search: the class cap up to 10,000 that raises AP-Old most; None for COCO files
     implausible: what shows that the file is not what its owner thinks
+    scores: how finely scores are told apart, of the detections that the protocols look at
     """
 
     cuts: Cuts
@@ -66,6 +68,7 @@ class Audit(Result):
     reranked: dict[str, float] | None
     search: ClassCap | None
     implausible: list[Finding]
+    scores: ScoreDigits
     inputs: dict[str, Any]
     warnings: list[str]
 
@@ -95,7 +98,7 @@ class Audit(Result):
     def verdict(self) -> list[str]:
         """The standing of each protocol and why, one sentence each."""
         return [
-            f"AP-{name.capitalize()} is {standing}: {self._reason(name, standing)}."
+            f"{number_name(name)} is {standing}: {self._reason(name, standing)}."
             for name, standing in self.standing.items()
         ]
 
@@ -134,6 +137,7 @@ class Audit(Result):
             **defined({"fixed_minus_old": self.fixed["AP"] - self.old["AP"]}),
             "reranking": reranking,
             "implausible": [finding.to_dict() for finding in self.implausible],
+            "scores": self.scores.to_dict(),
             "standing": self.standing,
             "verdict": self.verdict,
             "inputs": self.inputs,
@@ -173,7 +177,7 @@ class Audit(Result):
         difference = self.fixed["AP"] - self.old["AP"]
         if not np.isnan(difference):
             found.append(f"AP-Fixed minus AP-Old is {signed(difference)} points.")
-        return found
+        return found + self.scores.texts()
 
     def notes(self) -> list[str]:
         """The findings, then the verdict."""

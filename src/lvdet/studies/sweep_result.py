@@ -47,7 +47,7 @@ class SweepRow:
     reranked: bool = False
 
     def __repr__(self) -> str:
-        limits = f"{_limit(self.dets_per_image)}/image, {_limit(self.dets_per_class)}/class"
+        limits = f"{_budget(self.dets_per_image, 'image')}, {_budget(self.dets_per_class, 'class')}"
         numbers = f"AP {percent(self.metrics['AP'])}, AP-Pool {percent(self.pool['AP'])}"
         return f"SweepRow({plain(self.classes)}, {limits}, {numbers})"
 
@@ -186,7 +186,7 @@ def _paired(table: BudgetTable, rows: list[SweepRow], digits: int) -> Layout:
         "objects/class": [Cell(_number(line[0].instances_per_class)) for line in lines],
     }
     for place, first in enumerate(lines[0]):
-        columns[f"AP at {_limit(first.dets_per_image)}/image"] = [
+        columns[f"AP at {_budget(first.dets_per_image, 'image')}"] = [
             Cell(
                 percent(line[place].metrics["AP"], digits),
                 signed((line[place].delta or {}).get("AP"), digits),
@@ -219,6 +219,10 @@ def _layout(table: BudgetTable, columns: dict[str, list[Cell]], notes: list[str]
 def _metric(row: SweepRow, shown: str, name: str) -> tuple[float, float | None]:
     values, deltas = (row.pool, row.pool_delta) if shown == "pool" else (row.metrics, row.delta)
     return values[name], None if deltas is None else deltas[name]
+
+
+def _budget(limit: int | None, unit: str) -> str:
+    return f"{'∞' if limit is None else limit}/{unit}"
 
 
 def _limit(value: int | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,11 @@ from lvdet import _native
 from lvdet.tables.description import counted, describe_line
 from lvdet.tables.outcomes import Outcomes
 from lvdet.threads import thread_count
+
+Contested: TypeAlias = tuple[
+    "np.ndarray[tuple[int], np.dtype[np.int32]]",
+    "np.ndarray[tuple[int, int], np.dtype[np.uint8]]",
+]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -32,6 +38,9 @@ class Matches:
     thresholds: [T] float64, IoU thresholds
     areas:     names of the A area ranges
     iou:       "bbox", "segm" or "boundary"
+    contested: [P] int32 and [P, B] uint8, rows that another order of equal scores in their image
+               might match otherwise, and at which thresholds they could match anything, over all
+               areas; None where the scores are not those of the matching
     partner:   [K] int32, row of `GroundTruth` that a row is matched with over all areas, at the
                one threshold that was asked for, -1 where with none; None where not asked for
     """
@@ -46,6 +55,7 @@ class Matches:
     areas: tuple[str, ...]
     iou: str
     partner: NDArray[np.int32] | None = None
+    contested: Contested | None = None
 
     def __repr__(self) -> str:
         return describe_line(
@@ -72,6 +82,7 @@ class Matches:
             position=place[self.position[keep]],
             category_offsets=before[self.category_offsets],
             outcomes=self.outcomes.where(keep),
+            contested=_contested_where(self.contested, keep),
             partner=None if self.partner is None else self.partner[keep],
         )
 
@@ -95,6 +106,7 @@ class Matches:
             position=position,
             together=together,
             outcomes=self.outcomes.ordered(order),
+            contested=None,
             partner=None if self.partner is None else self.partner[order],
         )
 
@@ -111,3 +123,12 @@ class Matches:
         """[K] class of each row."""
         counts = np.diff(self.category_offsets)
         return np.repeat(np.arange(len(counts), dtype=np.int32), counts)
+
+
+def _contested_where(contested: Contested | None, keep: NDArray[np.bool_]) -> Contested | None:
+    if contested is None:
+        return None
+    rows, reached = contested
+    kept = keep[rows]
+    place = np.cumsum(keep, dtype=np.int32) - np.int32(1)
+    return place[rows[kept]], reached[kept]

@@ -59,6 +59,17 @@ class Outcomes:
         rising = np.argsort(hits)
         return Outcomes(self.wrong[order], hits[rising], self.bits[rising])
 
+    def replaced(self, rows: NDArray[np.int32], bits: NDArray[np.uint8]) -> Outcomes:
+        """The same where these rows ([P]), in the first scope alone, have these bits
+        ([P, 2, B])."""
+        hits = np.union1d(self.hits, rows).astype(np.int32)
+        every = np.zeros((len(hits), 1, 2, self.bits.shape[3]), dtype=np.uint8)
+        every[np.searchsorted(hits, self.hits)] = self.bits[:, :1]
+        every[np.searchsorted(hits, rows), 0] = bits
+        wrong = self.wrong & np.uint8(1)
+        wrong[rows] = 0
+        return Outcomes(wrong, hits, every)
+
     def flags(self, threshold: int, scope: int = 0) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """[K] whether each row is matched, and not counted, at a threshold and scope by index."""
         byte, bit = self.bits[:, scope, :, threshold // 8], np.uint8(1 << threshold % 8)

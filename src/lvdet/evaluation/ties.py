@@ -1,0 +1,93 @@
+"""How far AP depends on the order of equal scores.
+
+At each IoU threshold the worst order has the right rows of a score last, and the best has them
+first: `average_precision.Ties` are walked so, beside the order of the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lvdet.evaluation.average_precision import Curves
+from lvdet.tables.matches import Matches
+
+#: A range wider than this (0.05 points) is worth a warning.
+NOTABLE = 0.0005
+
+
+@dataclass(frozen=True)
+class TieRange:
+    """The lowest and the highest AP over all orders of equal scores; NaN where undefined."""
+
+    low: float
+    high: float
+
+    @property
+    def notable(self) -> bool:
+        """Whether the order matters."""
+        return self.high - self.low > NOTABLE
+
+
+def mean_range(low: Curves, high: Curves | None = None) -> TieRange:
+    """The mean of the bounds over those rankings that have objects to find: of one set of curves,
+    or of those at worst and at best."""
+    bounds = low.lowest, (low if high is None else high).highest
+    known = (one[~np.isnan(one)] for one in bounds)
+    return TieRange(*(float(one.mean()) if one.size else float("nan") for one in known))
+
+
+def tied_rows(
+    matches: Matches, score: NDArray[np.float64], keep: NDArray[np.bool_] | None, *, pooled: bool
+) -> int:
+    """How many of the rows that are kept share their score with another of their ranking."""
+    order = matches.together if pooled else np.arange(len(matches), dtype=np.int32)
+    if keep is not None:
+        order = order[keep[order]]
+    values = score[matches.detection[order]]
+    same = values[1:] == values[:-1]
+    if not pooled:
+        category = matches.category[order]
+        same &= category[1:] == category[:-1]
+    return int((np.append(same, False) | np.append(False, same)).sum())
+
+
+def tie_warning(source: str, moved: Sequence[tuple[str, TieRange, int]]) -> str:
+    """That the order of equal scores moves these numbers, of so many tied rows, in a sentence."""
+    texts = [
+        f"{name} lies between {100 * one.low:.2f} and {100 * one.high:.2f} ({tied:,} detections "
+        "share their score with another)"
+        for name, one, tied in moved
+    ]
+    return (
+        f"{source} has equal scores, and no order among them is right: depending on it, "
+        f"{'; '.join(texts)}. Write scores with all their digits."
+    )
+
+
+def bounding_matches(matches: Matches) -> tuple[Matches, Matches] | None:
+    """The match at worst and at best, over all areas alone, where it depends itself on the order of
+    equal scores in an image; None where it does not.
+
+    Rows that another order might match otherwise are wrong in the one, and right in the other
+    wherever they could match anything: bounds, which need not be attained.
+    """
+    outcomes = matches.outcomes
+    assert matches.contested is not None  # the scores are those of the matching
+    rows, reached = matches.contested
+    if not len(rows):
+        return None
+    order = np.argsort(rows)
+    rows, reached = rows[order], reached[order]
+    is_hit = np.isin(rows, outcomes.hits)
+    bits = np.zeros((len(rows), 2, outcomes.bits.shape[3]), dtype=np.uint8)
+    bits[is_hit] = outcomes.bits[np.searchsorted(outcomes.hits, rows[is_hit]), 0]
+    bits[~is_hit & (outcomes.wrong[rows] & 1 == 0), 1] = 0xFF
+    left = bits & ~reached[:, None]
+    low = outcomes.replaced(rows[is_hit], left[is_hit])
+    left[:, 0] |= reached
+    high = outcomes.replaced(rows, left)
+    return replace(matches, outcomes=low), replace(matches, outcomes=high)
