@@ -101,7 +101,10 @@ def test_whole_rankings_keep_their_curves(size: tuple[int, int, int, int]) -> No
     truth = rng.integers(0, 40, (len(offsets) - 1, scopes))
     keep = np.ones(rows, dtype=bool)
     keep[rng.integers(0, rows, 2) if rows else []] = False
-    marked = Curves(*(np.full((len(offsets) - 1, scopes, thresholds), 0.5) for _ in range(2)))
+    marked = Curves(
+        *(np.full((len(truth), scopes, thresholds), 0.5) for _ in range(2)),
+        *(np.full((len(truth), thresholds), 0.5) for _ in range(2)),
+    )
     curves, _ = accumulate(outcomes, thresholds, truth, offsets, keep=keep, whole=marked)
     alone, _ = accumulate(outcomes, thresholds, truth, offsets, keep=keep)
     for ranking, (begin, end) in enumerate(itertools.pairwise(offsets)):
