@@ -202,8 +202,9 @@ def misread_boxes(
         "boxes",
         len(given),
         {"objects": len(given), "found_as_given": as_given, "found_otherwise": share},
-        f"The boxes of {source} fit only when {reading.name}: as given {as_given:.1%} of "
-        f"{len(given):,} objects in {len(top.images):,} images are found, so {share:.1%}.",
+        f"The boxes in {source} only fit when {reading.name}: {share:.1%} of {len(given):,} "
+        f"objects in {len(top.images):,} sampled images are found that way, {as_given:.1%} as "
+        "given.",
         remedy,
     )
 

@@ -271,11 +271,10 @@ def _finding(
             "classes",
             objects,
             {"objects": objects, "found_as_given": before, "found_otherwise": share},
-            f"The class ids of {results.source} are consistently those of other classes: as given "
-            f"{before:.1%} of {objects:,} objects are found with their class, but {share:.1%} "
-            "under a mapping learned from other images.",
-            "Write category_id as in the annotations: the model's list of classes has another "
-            "order.",
+            f"The class ids in {results.source} consistently stand for other classes: {share:.1%} "
+            f"of {objects:,} objects are found with their class under a mapping learned from other "
+            f"images, {before:.1%} as given.",
+            "Write category_id as in the annotations: the model's class list is in another order.",
         )
     fits = mapping.rows >= 0
     changed = {
@@ -291,8 +290,8 @@ def _finding(
         "classes",
         objects,
         {"objects": objects, "found_as_given": before, "found_otherwise": share},
-        f"The class ids of {results.source} fit only when read {mapping.name}: as given "
-        f"{before:.1%} of {objects:,} objects {what}, so {share:.1%}.",
+        f"The class ids in {results.source} only fit when read {mapping.name}: {share:.1%} of "
+        f"{objects:,} objects {what} that way, {before:.1%} as given.",
         f"Write the mapping with: lvdet check {gt.source} {results.source} "
         f"--category-map MAP.json, and repair the file with: lvdet convert {results.source} "
         "-o FIXED.json --category-map MAP.json.",

@@ -70,8 +70,8 @@ def missing_images(gt: GroundTruth, results: Results) -> list[Finding]:
                 "missing-images",
                 int(silent.sum()),
                 {"images": int(silent.sum()), "of": len(counts), "first_image_id": int(first)},
-                f"{int(silent.sum()):,} of {len(counts):,} images have no detection in "
-                f"{results.source} (first image_id {first}) and appear never to have been run: "
+                f"{int(silent.sum()):,} of {len(counts):,} images have no detections in "
+                f"{results.source} (first image_id {first}) and apparently were never run: "
                 f"{pattern.name}.",
                 "Run the detector on every image, and write the results of all processes.",
             )
@@ -87,7 +87,7 @@ def _patterns(counts: NDArray[np.int64]) -> Iterator[_Pattern]:
         start = int(np.flatnonzero(there)[0]) % step
         one = np.arange(images) % step == start
         if not there[~one].any() and there[one].mean() > 0.5:
-            yield _Pattern(f"only every {_ordinal(step)} image is there", ~one)
+            yield _Pattern(f"only every {_ordinal(step)} image is present", ~one)
             return
     typical = np.median(counts[there])
     few = int((there & (counts <= max(3, _FEW * typical))).sum())

@@ -218,7 +218,7 @@ class Audit(Result):
         if standing == "not publishable":
             wrong = [finding for finding in self.implausible if finding.changes_ap]
             kinds = ", ".join(finding.kind.replace("-", " ") for finding in wrong)
-            return f"the file is not what it should be ({kinds})"
+            return f"the results file looks wrong ({kinds})"
         if standing == "incomplete":
             return self._what_is_missing(self.budgets[protocol])
         if protocol == "old":
