@@ -85,7 +85,9 @@ def test_files(honest: Tables, name: str, ending: str, tmp_path: Path) -> None:
         assert "not publishable" not in audited.standing.values()
     else:
         assert set(audited.standing.values()) == {"not publishable"}
-        assert all("not publishable: the results file looks wrong" in line for line in audited.verdict)
+        assert all(
+            "not publishable: the results file looks wrong" in line for line in audited.verdict
+        )
     sentence = str(audited.implausible[0])
     assert sentence in audited.warnings
     assert sentence in lvdet.evaluate(truth, path).warnings
