@@ -13,7 +13,8 @@ namespace {
 // Masks that a thread takes at a time.
 constexpr std::size_t kTaskMasks = 8;
 
-// The first pixel of [low, high) from which on `holds`, or high; `guess` is a pixel or so off.
+// The first pixel of [low, high) from which on `holds`, or high. `guess` is nearly always that
+// pixel or the next; where it is not, the rest is searched.
 template <class Holds>
 std::int64_t first_pixel(std::int64_t low, std::int64_t high, double guess, Holds&& holds) {
     std::int64_t at = low;  // also where the guess is not a number
