@@ -3,6 +3,7 @@
 
 #include "bind_arrays.hpp"
 #include "json_write.hpp"
+#include "paste.hpp"
 
 namespace lvdet {
 
@@ -35,6 +36,23 @@ nb::tuple rle_encode(In<std::uint32_t> counts, In<std::int64_t> offsets) {
         ends.push_back(static_cast<std::int64_t>(data.size()));
     }
     return nb::make_tuple(take(std::move(data)), take(std::move(ends)));
+}
+
+// Maps in their boxes as strings: (data, offsets).
+nb::tuple paste_masks_of(In<float> map, In<double> box, In<std::int32_t> height,
+                         In<std::int32_t> width, int threads) {
+    const PasteInput input{.map = map.data(),
+                           .box = box.data(),
+                           .height = height.data(),
+                           .width = width.data(),
+                           .masks = map.shape(0),
+                           .side = map.shape(1)};
+    EncodedMasks out;
+    {
+        nb::gil_scoped_release release;
+        out = paste_masks(input, threads);
+    }
+    return nb::make_tuple(take(std::move(out.data)), take(std::move(out.offsets)));
 }
 
 // The bytes of some rows of a mask column, one after the other: (data, offsets).
@@ -109,6 +127,8 @@ void bind_masks(nb::module_& m) {
     m.attr("LARGEST_MASK") = kLargestMask;
     m.def("segmentations_json", &segmentations_json, "masks"_a);
     m.def("rle_encode", &rle_encode, "counts"_a.noconvert(), "offsets"_a.noconvert());
+    m.def("paste_masks", &paste_masks_of, "map"_a.noconvert(), "box"_a.noconvert(),
+          "height"_a.noconvert(), "width"_a.noconvert(), "threads"_a);
     m.def("take_masks", &take_masks, "data"_a.noconvert(), "offsets"_a.noconvert(),
           "rows"_a.noconvert());
     m.def("polygon_bytes", &polygon_bytes, "parts"_a);

@@ -247,7 +247,7 @@ void encode_runs(const std::uint32_t* runs, std::size_t size, std::vector<std::u
 }
 
 void cancel_pairs(std::vector<std::int64_t>& toggles) {
-    std::sort(toggles.begin(), toggles.end());
+    if (!std::is_sorted(toggles.begin(), toggles.end())) std::sort(toggles.begin(), toggles.end());
     std::size_t kept = 0;
     for (const std::int64_t at : toggles) {
         if (kept > 0 && toggles[kept - 1] == at)

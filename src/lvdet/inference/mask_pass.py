@@ -88,6 +88,7 @@ def masks_of(job: Job, part: PredictionBatch, rows: Sequence[Sequence[Rows]]) ->
     corners = np.concatenate([one.corners for one, _ in shared])
     label = np.concatenate([one.label for one, _ in shared])
     number = [len(one) for one, _ in shared]
+    size = np.repeat(part.original_size.numpy(), number, axis=0)
     execution, device = job.execution, job.execution.device
     with torch.inference_mode():
         image = torch.from_numpy(np.repeat(np.arange(len(rows)), number)).to(device)
@@ -105,7 +106,7 @@ def masks_of(job: Job, part: PredictionBatch, rows: Sequence[Sequence[Rows]]) ->
                 resized = (box[of] * scale[image[of]]).float()
                 with execution.autocast():
                     chance = job.detector.masks(features, batch, image[of], resized, labels[of])
-                made.append(paste(chance.float(), box[of], original[image[of]]))
+                made.append(paste(chance, corners[of], size[of]))
     masks = Masks.concatenate(made)
     begins = np.cumsum([0, *number])
     return [
