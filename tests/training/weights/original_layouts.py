@@ -109,3 +109,56 @@ def caffe2_names(state: State) -> dict[str, Tensor]:
             layer = f"{parts[0]}_{parts[1]}_branch{branches[parts[2]]}"
         renamed[f"{layer}_{kind}"] = tensor
     return renamed
+
+
+#: RegNetY-4GF: depths and widths of its stages, and how wide a group is.
+DEPTHS, WIDTHS, GROUP = (2, 6, 12, 2), (128, 192, 512, 1088), 64
+
+
+def regnet_state() -> State:
+    """Names and shapes of pycls's RegNetY-4GF."""
+    state = {"stem.conv.weight": filters(32, 3, 3), **norm_state("stem.bn", 32, True)}
+    before = 32
+    for stage, (depth, width) in enumerate(zip(DEPTHS, WIDTHS, strict=True), 1):
+        for block in range(1, depth + 1):
+            at, squeezed = f"s{stage}.b{block}", round(before / 4)
+            if block == 1:
+                state[f"{at}.proj.weight"] = filters(width, before, 1)
+                state |= norm_state(f"{at}.bn", width, True)
+            shapes = {"a": (width, before, 1), "b": (width, GROUP, 3), "c": (width, width, 1)}
+            for letter, shape in shapes.items():
+                state[f"{at}.f.{letter}.weight"] = filters(*shape)
+                state |= norm_state(f"{at}.f.{letter}_bn", width, True)
+            for number, (out, inner) in ((0, (squeezed, width)), (2, (width, squeezed))):
+                state[f"{at}.f.se.f_ex.{number}.weight"] = filters(out, inner, 1)
+                state[f"{at}.f.se.f_ex.{number}.bias"] = torch.randn(out) * 0.1
+            before = width
+    state["head.fc.weight"], state["head.fc.bias"] = torch.zeros(10, 1088), torch.zeros(10)
+    return state
+
+
+def run_regnet(state: State, x: Tensor) -> list[Tensor]:
+    """The four stages of normalised images: x + f(x), f of 1x1, 3x3, squeeze and 1x1."""
+
+    def layer(
+        name: str, norm: str, x: Tensor, stride: int = 1, padding: int = 0, groups: int = 1
+    ) -> Tensor:
+        weight = state[f"{name}.weight"]
+        x = functional.conv2d(x, weight, None, stride, padding, 1, groups)
+        return normalised(state, norm, x)
+
+    x = layer("stem.conv", "stem.bn", x, 2, 1).relu()
+    outcomes = []
+    for stage, (depth, width) in enumerate(zip(DEPTHS, WIDTHS, strict=True), 1):
+        for block in range(1, depth + 1):
+            at, stride = f"s{stage}.b{block}", 2 if block == 1 else 1
+            short = layer(f"{at}.proj", f"{at}.bn", x, stride) if block == 1 else x
+            y = layer(f"{at}.f.a", f"{at}.f.a_bn", x).relu()
+            y = layer(f"{at}.f.b", f"{at}.f.b_bn", y, stride, 1, width // GROUP).relu()
+            part = y.mean(dim=(2, 3), keepdim=True)
+            for number, act in ((0, torch.relu), (2, torch.sigmoid)):
+                name = f"{at}.f.se.f_ex.{number}"
+                part = act(functional.conv2d(part, state[f"{name}.weight"], state[f"{name}.bias"]))
+            x = (layer(f"{at}.f.c", f"{at}.f.c_bn", y * part) + short).relu()
+        outcomes.append(x)
+    return outcomes

@@ -15,7 +15,14 @@ from lvdet.errors import InputError
 from lvdet.training.model.backbones import build_backbone
 from lvdet.training.weights.body_weights import DEVIATION, MEAN, body_weights
 from lvdet.training.weights.weight_file import read_weight_file
-from training.weights.original_layouts import State, caffe2_names, resnet_state, run_resnet
+from training.weights.original_layouts import (
+    State,
+    caffe2_names,
+    regnet_state,
+    resnet_state,
+    run_regnet,
+    run_resnet,
+)
 
 
 def images() -> Tensor:
@@ -92,6 +99,17 @@ def test_msra_s_resnet_50_as_a_backbone(tmp_path: Path) -> None:
     close(ours, theirs)
     with pytest.raises(InputError, match=r"R-50\.pkl: lacks layer3\.6\.conv1\.weight"):
         build_backbone("resnet101", "frozen", found, 32, "1x1")
+
+
+def test_pycls_s_regnet(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    state = regnet_state()
+    torch.save({"model_state": state, "epoch": 100}, tmp_path / "RegNetY.pyth")
+    pyramid = build_backbone("regnet_y_4gf", "frozen", str(tmp_path / "RegNetY.pyth"), 32)
+    with torch.no_grad():
+        ours = list(pyramid.body(our_colours(images())).values())
+        theirs = run_regnet(state, detectron2_colours(images(), (57.375, 57.120, 58.395)))
+    close(ours, theirs)
 
 
 def test_what_has_no_statistics_needs_frozen_norms(tmp_path: Path) -> None:
