@@ -57,7 +57,18 @@ def test_torchvision_s_mask_r_cnn(tmp_path: Path) -> None:
         maps = theirs.backbone(images.tensors)
         for ours, map_ in zip(features.pyramid, maps.values(), strict=True):
             torch.testing.assert_close(ours, map_, rtol=1e-4, atol=1e-4 * float(map_.std()))
-        boxes, _ = theirs.rpn(images, maps)
+        ours_of, theirs_of = (
+            head(levels)
+            for head, levels in (
+                (model.detector.proposals.head, features.pyramid),
+                (theirs.rpn.head, list(maps.values())),
+            )
+        )
+        for ours_all, theirs_all in zip(ours_of, theirs_of, strict=True):
+            for ours, map_ in zip(ours_all, theirs_all, strict=True):
+                torch.testing.assert_close(ours, map_, rtol=1e-3, atol=1e-3 * float(map_.std()))
+        proposals, _ = model.detector.proposals(features.pyramid, batch())
+        boxes = [proposals.box[0][proposals.there[0]]]
         hidden = theirs.roi_heads.box_head(
             theirs.roi_heads.box_roi_pool(maps, boxes, images.image_sizes)
         )
@@ -65,14 +76,14 @@ def test_torchvision_s_mask_r_cnn(tmp_path: Path) -> None:
         moved = theirs.roi_heads.box_coder.decode(codes, boxes)[:, 1:]
         moved[..., 0::2].clamp_(0, 160)
         moved[..., 1::2].clamp_(0, 128)
-        torch.testing.assert_close(found.score, logits.softmax(1)[:, 1:], rtol=1e-4, atol=1e-5)
-        torch.testing.assert_close(found.box, moved, rtol=1e-4, atol=1e-2)
+        torch.testing.assert_close(found.score, logits.softmax(1)[:, 1:], rtol=1e-3, atol=1e-4)
+        torch.testing.assert_close(found.box, moved, rtol=1e-3, atol=1e-2)
         box, label = boxes[0][:5], torch.tensor([0, 1, 2, 0, 1])
         masks = model.detector.masks(features, batch(), torch.zeros(5).long(), box, label)
         pooled = theirs.roi_heads.mask_roi_pool(maps, [box], images.image_sizes)
         expected = theirs.roi_heads.mask_predictor(theirs.roi_heads.mask_head(pooled)).sigmoid()
         expected = expected[torch.arange(5), label + 1]
-        torch.testing.assert_close(masks, expected, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(masks, expected, rtol=1e-3, atol=1e-4)
 
 
 def detectron2_state(classes: int, stages: int) -> State:
