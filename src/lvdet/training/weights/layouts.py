@@ -23,7 +23,9 @@ _MARKS = (
     ("detectron2", "res2.0.conv1.weight"),
     ("pycls", "s1.b1.f.a.weight"),
     ("torchvision", "layer1.0.conv1.weight"),
+    ("torchvision", "trunk_output.block1.block1-0.f.a.0.weight"),
     ("torchvision", "block1.block1-0.f.a.0.weight"),
+    ("torchvision", "layer1.0.0.weight"),  # lvdet's tiny backbone
 )
 _C2_BRANCHES = {"1": "shortcut", "2a": "conv1", "2b": "conv2", "2c": "conv3"}
 _C2_NORMS = {
@@ -79,6 +81,7 @@ def torchvision_names(tensors: Mapping[str, Tensor], layout: str, prefix: str) -
 
 
 def _of_torchvision(name: str) -> str | None:
+    name = name.removeprefix("trunk_output.")  # of a RegNet as torchvision builds it
     return name if re.match(r"(conv1|bn1|stem|layer\d|block\d)\.", name) else None
 
 
