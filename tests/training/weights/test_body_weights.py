@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,8 @@ from torchvision.models.resnet import Bottleneck, ResNet
 from torchvision.ops import FrozenBatchNorm2d
 
 from lvdet.errors import InputError
+from lvdet.training.configuration.config import Config, Model
+from lvdet.training.loop.initial_weights import settled
 from lvdet.training.model.backbones import build_backbone
 from lvdet.training.weights.body_weights import DEVIATION, MEAN, body_weights
 from lvdet.training.weights.weight_file import read_weight_file
@@ -52,7 +55,9 @@ def close(found: list[Tensor], expected: list[Tensor]) -> None:
 
 
 @pytest.mark.parametrize("caffe2", [False, True])
-@pytest.mark.parametrize(("groups", "width"), [(1, 64), (32, 256)])
+@pytest.mark.parametrize(
+    ("groups", "width"), [(1, 64), pytest.param(32, 256, marks=pytest.mark.long)]
+)
 def test_resnets(tmp_path: Path, caffe2: bool, groups: int, width: int) -> None:
     torch.manual_seed(groups)
     state = resnet_state(
@@ -97,6 +102,10 @@ def test_msra_s_resnet_50_as_a_backbone(tmp_path: Path) -> None:
             state, detectron2_colours(images(), (1.0, 1.0, 1.0)), stride_in_1x1=True
         )
     close(ours, theirs)
+    model = Model(weights=str(file))
+    assert settled(Config(model=model)).model.stride_in == "1x1"
+    asked = Config(model=replace(model, stride_in="3x3"))
+    assert settled(asked) == asked
     with pytest.raises(InputError, match=r"R-50\.pkl: lacks layer3\.6\.conv1\.weight"):
         build_backbone("resnet101", "frozen", found, 32, "1x1")
 

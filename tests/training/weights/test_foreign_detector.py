@@ -150,7 +150,7 @@ def pooled(levels: list[Tensor], box: Tensor, side: int) -> Tensor:
     return torch.cat(rows)
 
 
-@pytest.mark.parametrize("stages", [1, 3])
+@pytest.mark.parametrize("stages", [1, pytest.param(3, marks=pytest.mark.long)])
 def test_detectron2_s_detectors(tmp_path: Path, stages: int) -> None:
     torch.manual_seed(1)
     state = detectron2_state(3, stages)
