@@ -32,7 +32,8 @@ def run(
         Path,
         typer.Argument(
             metavar="CHECKPOINT",
-            help="Run folder (its last checkpoint), checkpoint folder or model.safetensors.",
+            help="Run folder (its last checkpoint), checkpoint folder or model.safetensors; or a "
+            ".pkl or .pth of Detectron2 or torchvision.",
         ),
     ],
     source: Annotated[
@@ -56,6 +57,22 @@ def run(
     images: Annotated[
         Path | None,
         typer.Option(metavar="FOLDER", help="Folder of the images named in the annotations."),
+    ] = None,
+    annotations: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Annotations whose categories are the classes of a Detectron2 or torchvision "
+            "checkpoint. Default: those of IMAGES.",
+        ),
+    ] = None,
+    convention: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Colours and strides of such a checkpoint's backbone: msra, caffe2 or "
+            "torchvision. Default: what its layout usually has.",
+        ),
     ] = None,
     dets_per_class: Annotated[
         int, typer.Option(metavar="N", help="Detections to keep per class over all images.")
@@ -139,6 +156,7 @@ def run(
     from lvdet.inference.image_list import images_of, sidecar, write_sidecar
     from lvdet.inference.settings import Settings
     from lvdet.training.records.checkpoint import load_model
+    from lvdet.training.weights.weight_file import is_weight_file
 
     if output is not None:
         require_ending(output, WRITTEN)
@@ -155,7 +173,14 @@ def run(
     )
     listed = images_of(source, images, progress_bar)
     shown = None if image is None else listed.find(image)
-    model = load_model(checkpoint, device_of(device))
+    if is_weight_file(checkpoint):
+        model = _foreign(checkpoint, listed, annotations, convention, device)
+    elif annotations is not None or convention is not None:
+        raise InputError(
+            f"{checkpoint}: a checkpoint of lvdet, which takes no --annotations or --convention"
+        )
+    else:
+        model = load_model(checkpoint, device_of(device))
     ids, names = model.category_ids.tolist(), model.category_names
     listed.require_classes_of(ids, names)
     missing = listed.missing_note(ids, names)
@@ -175,6 +200,23 @@ def run(
         write_json(done.to_dict() | {"step": model.step}, summary)
     if shown is not None and picture is not None:
         _draw(shown, done.files[0].path, model, picture, above)
+
+
+def _foreign(
+    checkpoint: Path,
+    listed: ImageList,
+    annotations: Path | None,
+    convention: str | None,
+    device: str | None,
+) -> LoadedModel:
+    """A detector of Detectron2 or torchvision, with the classes that annotations name."""
+    from lvdet.inference.device import device_of
+    from lvdet.inference.image_list import categories_of
+    from lvdet.training.weights.foreign_detector import load_foreign
+
+    where = annotations or listed.source
+    known = listed.categories if annotations is None else categories_of(annotations, progress_bar)
+    return load_foreign(checkpoint, known, where, device_of(device), convention)
 
 
 def _thresholds(text: str) -> tuple[float, ...]:

@@ -105,6 +105,15 @@ def annotated_images(source: Path, folder: Path, progress: Progress | None = Non
     )
 
 
+def categories_of(source: Path, progress: Progress | None = None) -> dict[int, str]:
+    """The names of an annotation file's categories by id."""
+    with track(progress, "reading annotations") as update:
+        gt, problems = load_ground_truth(source, masks=False, annotated=False, update=update)
+    require(iter(problems))
+    assert gt is not None
+    return dict(zip(gt.categories.ids.tolist(), gt.categories.names, strict=True))
+
+
 def images_in(folder: Path) -> ImageList:
     """The images in a folder, with ids from 1 in the order of their names."""
     try:

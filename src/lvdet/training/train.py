@@ -11,7 +11,7 @@ import torch
 from lvdet.errors import InputError
 from lvdet.files.progress import Progress
 from lvdet.training.configuration.config import Config
-from lvdet.training.loop.initial_weights import begin_model
+from lvdet.training.loop.initial_weights import begin_model, settled
 from lvdet.training.loop.loop import Evaluate, Training
 from lvdet.training.loop.optimizer import build_optimizer, load_momenta
 from lvdet.training.loop.processes import Process, joined, parallel
@@ -91,6 +91,8 @@ def train(
             checkpoint = None
             if going_on is not None:
                 checkpoint, config = going_on.checkpoint, going_on.config
+            else:
+                config = settled(config)
             torch.manual_seed(step_seed(config.run.seed, -1))
             begun = begin_model(config, vocabulary, checkpoint, process)
             optimizer = build_optimizer(begun.detector, config.schedule)

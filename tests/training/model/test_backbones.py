@@ -106,12 +106,12 @@ def test_weights_of_another_network(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"other\.pth: lacks layer1\.0\.conv3\.weight and "):
         build_backbone("resnet50", "frozen", str(path), 64)
     torch.save(torch.zeros(3), path)
-    with pytest.raises(InputError, match=r"other\.pth: not the weights of a backbone: Tensor"):
+    with pytest.raises(InputError, match=r"other\.pth: not the weights of a network: Tensor"):
         build_backbone("resnet18", "frozen", str(path), 64)
     path.write_bytes(b"nothing")
-    with pytest.raises(InputError, match=r"other\.pth: not the weights of a backbone: "):
+    with pytest.raises(InputError, match=r"other\.pth: not the weights of a network: "):
         build_backbone("resnet18", "frozen", str(path), 64)
-    with pytest.raises(InputError, match="not the weights of a backbone"):
+    with pytest.raises(InputError, match="not the weights of a network"):
         build_backbone("resnet18", "frozen", str(tmp_path / "nowhere.pth"), 64)
 
 

@@ -46,6 +46,8 @@ class Model:
     backbone: "resnet50", "resnet101", "resnext101_32x8d", "regnet_y_4gf", "resnet18" or "tiny"
     weights:  "imagenet", "none", or a file of weights to begin with
     norm:     "frozen", "batch" or "group"; "" is frozen with weights and batch without
+    stride_in: the convolution of a bottleneck with the stride, "1x1" or "3x3"; "" is what the
+              weights were trained with, and "3x3" where they do not say
     anchors:  sides of the anchors of the five levels, in pixels of the resized image
     masks:    whether there is a mask head
     """
@@ -54,6 +56,7 @@ class Model:
     backbone: str = "resnet50"
     weights: str = "imagenet"
     norm: str = ""
+    stride_in: str = ""
     anchors: tuple[int, ...] = (32, 64, 128, 256, 512)
     masks: bool = True
 

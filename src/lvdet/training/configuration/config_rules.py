@@ -24,6 +24,7 @@ CHOICES = {
         "tiny",
     ),
     "model.norm": ("", "frozen", "batch", "group"),
+    "model.stride_in": ("", "1x1", "3x3"),
     "classifier.loss": ("softmax", "sigmoid", "equalization", "federated", "balanced_groups"),
     "sampler.name": ("repeat_factor", "uniform", "class_aware"),
     "run.precision": ("", "bf16", "fp32"),

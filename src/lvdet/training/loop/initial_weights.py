@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -20,6 +20,8 @@ from lvdet.training.records.checkpoint import (
 )
 from lvdet.training.records.tensor_file import read_tensors
 from lvdet.training.records.vocabulary import Vocabulary
+from lvdet.training.weights.body_weights import body_weights
+from lvdet.training.weights.weight_file import read_weight_file
 
 if TYPE_CHECKING:
     from lvdet.training.model.detector import Detector
@@ -61,6 +63,20 @@ def begin_model(
     if config.run.channels_last:
         detector = detector.to(memory_format=torch.channels_last)
     return Begun(detector.to(process.device), step)
+
+
+def settled(config: Config) -> Config:
+    """The config with the network that the weights are made for, where it leaves that to them."""
+    weights = config.retrain.checkpoint or config.model.weights
+    if config.model.stride_in or weights in ("imagenet", "none"):
+        return config
+    if config.retrain.checkpoint or is_own(weights):
+        stride_in = describe(find_checkpoint(Path(weights))).config.model.stride_in
+    else:
+        stride_in = body_weights(read_weight_file(Path(weights))).stride_in
+    if stride_in != "1x1":
+        return config
+    return replace(config, model=replace(config.model, stride_in=stride_in))
 
 
 def is_own(weights: str) -> bool:

@@ -13,9 +13,12 @@ from torch.nn import functional
 from torchvision import models
 from torchvision.models.detection.backbone_utils import BackboneWithFPN
 from torchvision.models.regnet import BlockParams, RegNet
+from torchvision.models.resnet import Bottleneck
 from torchvision.ops import FrozenBatchNorm2d
 
 from lvdet.errors import InputError
+from lvdet.training.weights.body_weights import BodyWeights, body_weights
+from lvdet.training.weights.weight_file import read_weight_file
 
 #: RegNetY-4GF as published; torchvision's own rule makes the second stage 256 wide.
 _REGNET_Y_4GF = BlockParams(
@@ -33,11 +36,14 @@ NORMS = ("frozen", "batch", "group")
 NormLayer = Callable[[int], nn.Module]
 
 
-def build_backbone(name: str, norm: str, weights: str, channels: int) -> BackboneWithFPN:
+def build_backbone(
+    name: str, norm: str, weights: str | BodyWeights, channels: int, stride_in: str = ""
+) -> BackboneWithFPN:
     """A pyramid of five levels, of 1/4 to 1/64 of the image's size, `channels` wide.
 
-    weights: "none", "imagenet", or a .pth file of the backbone's weights. With weights, the stem
-        and the first stage are not trained, as in Detectron2.
+    weights: "none", "imagenet", a file of the backbone's weights in any known layout, or what was
+        read from one. With weights, the stem and the first stage are not trained, as in Detectron2.
+    stride_in: the convolution of a bottleneck with the stride, "1x1" or "3x3"; "" is "3x3"
     """
     layer: NormLayer = {
         "frozen": FrozenBatchNorm2d,
@@ -45,13 +51,15 @@ def build_backbone(name: str, norm: str, weights: str, channels: int) -> Backbon
         "group": partial(_group_norm),
     }[norm]
     body, stages, widths = _body(name, layer)
+    if stride_in == "1x1":
+        _stride_in_1x1(body, name)
     if weights != "none":
         if norm == "group":
             raise InputError(
                 'model.norm is "group", but the weights are those of a network with batch norm; '
                 'set it to "frozen" or "batch", or model.weights to "none"'
             )
-        _load(body, name, weights)
+        _load(body, name, weights, norm)
         for stage in ("conv1", "bn1", "stem", stages[0]):
             if hasattr(body, stage):
                 _freeze(body, stage)
@@ -102,36 +110,46 @@ def _group_norm(width: int) -> nn.Module:
     return nn.GroupNorm(min(32, width // 4), width)
 
 
-def _load(body: nn.Module, name: str, weights: str) -> None:
+def _stride_in_1x1(body: nn.Module, name: str) -> None:
+    """Moves the strides of bottlenecks from their second convolution to their first."""
+    bottlenecks = [module for module in body.modules() if isinstance(module, Bottleneck)]
+    if not bottlenecks:
+        raise InputError(f'model.stride_in is "1x1", but {name} has no bottlenecks; leave it out')
+    for block in bottlenecks:
+        block.conv1.stride, block.conv2.stride = block.conv2.stride, block.conv1.stride
+
+
+def _load(body: nn.Module, name: str, weights: str | BodyWeights, norm: str) -> None:
     """ImageNet's weights, or those of a file."""
     if weights == "imagenet":
-        state: object = _imagenet(name)
+        where, state = weights, _imagenet(name)
     else:
-        try:
-            state = torch.load(Path(weights), map_location="cpu", weights_only=True)
-        except Exception as error:
-            text = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise InputError(f"{weights}: not the weights of a backbone: {text}") from None
-    if not isinstance(state, dict):
-        raise InputError(
-            f"{weights}: not the weights of a backbone: {type(state).__name__}, not a dict"
-        )
-    # A RegNet as torchvision builds it has its stages in `trunk_output`.
-    state = {str(key).removeprefix("trunk_output."): value for key, value in state.items()}
+        if isinstance(weights, str):
+            weights = body_weights(read_weight_file(Path(weights)))
+        where, state = str(weights.path), dict(weights.tensors)
+        if weights.folded and norm != "frozen":
+            raise InputError(
+                f"{where}: its normalisations have no statistics, which model.norm = {norm!r} "
+                'needs; set it to "frozen"'
+            )
     expected = body.state_dict()
-    missing = [key for key in expected if key not in state and not key.startswith("fc.")]
+    needed = [key for key in expected if not key.startswith("fc.")]
+    missing = [key for key in needed if key not in state]
     missing = [key for key in missing if not key.endswith("num_batches_tracked")]
     if missing:
         raise InputError(
-            f"{weights}: lacks {missing[0]} and {len(missing) - 1} others, expected the state "
+            f"{where}: lacks {missing[0]} and {len(missing) - 1} others, expected the state "
             f"of {_described(name)}"
         )
-    other = [key for key in expected if key in state and expected[key].shape != state[key].shape]
-    if other and not other[0].startswith("fc."):
-        raise InputError(
-            f"{weights}: {other[0]} has shape {tuple(state[other[0]].shape)}, expected "
-            f"{tuple(expected[other[0]].shape)}"
-        )
+    for key in needed:
+        if key in state and expected[key].shape != state[key].shape:
+            raise InputError(
+                f"{where}: {key} has shape {tuple(state[key].shape)}, expected "
+                f"{tuple(expected[key].shape)}"
+            )
+    more = [key for key in state if key not in expected and not key.startswith("fc.")]
+    if more:
+        raise InputError(f"{where}: has {more[0]}, which {_described(name)} lacks")
     body.load_state_dict({k: v for k, v in state.items() if not k.startswith("fc.")}, strict=False)
 
 

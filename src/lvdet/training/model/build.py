@@ -13,6 +13,7 @@ from lvdet.training.model.detector import Detector
 from lvdet.training.model.mask_head import MaskHead
 from lvdet.training.model.proposals import ProposalNetwork
 from lvdet.training.model.recipe import CASCADE, PAPER, TINY, Recipe
+from lvdet.training.weights.body_weights import BodyWeights
 
 KINDS = ("mask_rcnn", "cascade_rcnn")
 
@@ -31,11 +32,13 @@ def build_detector(
     *,
     pretrained: bool = True,
     recipe: Recipe | None = None,
+    body: BodyWeights | None = None,
 ) -> Detector:
     """A detector of as many classes as there are frequencies.
 
     pretrained: begin with `model.weights`; otherwise from nothing, for weights to be loaded into
     recipe:     the paper's where it is not given
+    body:       weights of the backbone, in place of `model.weights`
     """
     model = config.model
     _require(model.kind, KINDS, "model.kind")
@@ -45,9 +48,8 @@ def build_detector(
     tiny = model.backbone == "tiny"
     widths = _Widths(32, 128, 32) if tiny else _Widths()
     recipe = recipe or (TINY if tiny else PAPER)
-    backbone = build_backbone(
-        model.backbone, norm, model.weights if pretrained else "none", widths.pyramid
-    )
+    weights = body or (model.weights if pretrained else "none")
+    backbone = build_backbone(model.backbone, norm, weights, widths.pyramid, model.stride_in)
     classes = len(frequencies.image_count)
     cascade = model.kind == "cascade_rcnn"
     plan = CASCADE if cascade else ((recipe.foreground, recipe.box_weights),)

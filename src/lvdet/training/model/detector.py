@@ -18,9 +18,7 @@ from lvdet.training.model.mask_head import MaskHead
 from lvdet.training.model.proposals import ProposalNetwork, Proposals
 from lvdet.training.model.recipe import Recipe
 from lvdet.training.model.sampling import Matched, match, sample, taken
-
-#: Means and deviations of ImageNet's colours, of values from 0 to 255.
-_MEAN, _DEVIATION = (123.675, 116.28, 103.53), (58.395, 57.12, 57.375)
+from lvdet.training.weights.body_weights import DEVIATION, MEAN
 
 
 class Features(NamedTuple):
@@ -81,8 +79,8 @@ class Detector(nn.Module):
         self.mask_head = mask_head
         self.classes = classes
         self.recipe = recipe
-        self.register_buffer("mean", torch.tensor(_MEAN)[:, None, None], persistent=False)
-        self.register_buffer("deviation", torch.tensor(_DEVIATION)[:, None, None], persistent=False)
+        self.register_buffer("mean", torch.tensor(MEAN)[:, None, None], persistent=False)
+        self.register_buffer("deviation", torch.tensor(DEVIATION)[:, None, None], persistent=False)
 
     @property
     def classifiers(self) -> list[Classifier]:

@@ -16,11 +16,11 @@ def pool(
     """[N, C, side, side] features of [N, 4] boxes in images [N].
 
     levels: [B, C, H, W] of 1/4, 1/8, … of the image's size; small boxes are pooled from the first
-    samples: points in each direction of a bin
+    samples: points in each direction of a bin; 0: as many as it has pixels
     aligned: the middle of a pixel is its place, not its upper left corner
     """
     level = level_of(box, len(levels))
-    if box.is_cuda:
+    if box.is_cuda and samples:
         from lvdet.training.model.pooling_kernels import pool_on_gpu
 
         return pool_on_gpu(levels, level, image, box, side, samples, aligned)

@@ -39,6 +39,8 @@ class ProposalNetwork(nn.Module):
         self.recipe = recipe
         self.head = RPNHead(channels, len(_RATIOS))
         self._generator = AnchorGenerator(tuple((s,) for s in sizes), (_RATIOS,) * len(sizes))
+        if not recipe.whole_anchors:
+            self._generator.cell_anchors = [_exact_anchors(side) for side in sizes]
         self._anchors: dict[tuple[object, ...], list[Tensor]] = {}
 
     def forward(self, pyramid: list[Tensor], batch: Batch) -> tuple[Proposals, dict[str, Tensor]]:
@@ -125,6 +127,14 @@ class ProposalNetwork(nn.Module):
             "rpn_objectness": objectness / count,
             "rpn_box": (distance * chosen.foreground).sum() / count,
         }
+
+
+def _exact_anchors(side: int) -> Tensor:
+    """[3, 4] anchors around 0 of a side squared pixels, one for each ratio of height to width."""
+    ratio = torch.tensor(_RATIOS, dtype=torch.float64)
+    width = side / ratio.sqrt()
+    half = torch.stack([width, width * ratio], dim=1) / 2
+    return torch.cat([-half, half], dim=1).float()
 
 
 def box_distance(code: Tensor, goal: Tensor, beta: float) -> Tensor:

@@ -12,7 +12,9 @@ class Recipe:
     aligned:       RoIAlign takes the middle of a pixel for its place
     box_beta:      where the smooth L1 loss of boxes turns from a parabola to a line; 0: L1
     hard_masks:    mask targets are 0 or 1, not the share of the object
-    samples:       points in each direction of a bin of RoIAlign (Detectron2: as many as pixels)
+    samples:       points in each direction of a bin of RoIAlign; 0: as many as it has pixels, as in
+                   Detectron2
+    whole_anchors: corners of anchors are rounded to pixels
     pre_nms:       proposals of each level before suppression, in training and in prediction
     post_nms:      proposals of an image after it
     """
@@ -21,6 +23,7 @@ class Recipe:
     box_beta: float = 0.0
     hard_masks: bool = True
     samples: int = 2
+    whole_anchors: bool = True
     pre_nms: tuple[int, int] = (2000, 1000)
     post_nms: tuple[int, int] = (1000, 1000)
     proposal_nms: float = 0.7
@@ -42,6 +45,9 @@ TINY = Recipe(pre_nms=(200, 200), post_nms=(100, 200), boxes_sampled=64)
 
 #: What torchvision's models are trained with, for comparing with them.
 TORCHVISION = Recipe(aligned=False, box_beta=1 / 9, hard_masks=False, post_nms=(2000, 1000))
+
+#: What predicts as Detectron2 does, for its checkpoints.
+DETECTRON2 = Recipe(samples=0, whole_anchors=False)
 
 #: The stages of a cascade: overlap that makes a box foreground, and weights of its targets.
 CASCADE = (

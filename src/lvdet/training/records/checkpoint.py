@@ -203,7 +203,7 @@ def put_weights(model: nn.Module, tensors: Mapping[str, Tensor], where: object) 
 
 def require_same_network(found: Config, wanted: Config, where: object) -> None:
     """Refuses weights of another network, by the first key of [model] that differs."""
-    for key in ("kind", "backbone", "norm", "anchors", "masks"):
+    for key in ("kind", "backbone", "norm", "stride_in", "anchors", "masks"):
         theirs, mine = (_network(config)[key] for config in (found, wanted))
         if theirs != mine:
             raise InputError(
@@ -212,4 +212,5 @@ def require_same_network(found: Config, wanted: Config, where: object) -> None:
 
 
 def _network(config: Config) -> dict[str, Any]:
-    return asdict(replace(config.model, norm=config.model.chosen_norm))
+    stride_in = config.model.stride_in or "3x3"
+    return asdict(replace(config.model, norm=config.model.chosen_norm, stride_in=stride_in))

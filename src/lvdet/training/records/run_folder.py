@@ -75,7 +75,11 @@ def resumed(folder: Path, config: Config, vocabulary: Vocabulary) -> Resumed | N
     told = describe(found[-1] / "model.safetensors")
     config = replace(
         config,
-        model=replace(config.model, weights=told.config.model.weights),
+        model=replace(
+            config.model,
+            weights=told.config.model.weights,
+            stride_in=config.model.stride_in or told.config.model.stride_in,
+        ),
         retrain=told.config.retrain,
     )
     theirs, mine = flat_values(told.config), flat_values(config)

@@ -1,0 +1,1 @@
+"""Weights of other projects: files, layouts, and how they become lvdet's."""
