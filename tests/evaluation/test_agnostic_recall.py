@@ -18,7 +18,7 @@ from tabled import read_case, write_case
 
 Json = dict[str, Any]
 
-#: A cat (rare, class 3) and a dog (common, class 4) in image 1, and something that no one looks for.
+#: A cat (rare, class 3) and a dog (common, class 4) in image 1.
 CAT, DOG = [10, 10, 20, 20], [40, 40, 50, 50]
 
 
@@ -132,10 +132,7 @@ def test_what_the_result_says(tmp_path: Path) -> None:
 
 def test_a_truncated_file_misses_objects(tmp_path: Path) -> None:
     results = [
-        found(image, 3, [x, y, 5, 5], 0.5)
-        for image in (1, 2)
-        for x in range(10)
-        for y in range(10)
+        found(image, 3, [x, y, 5, 5], 0.5) for image in (1, 2) for x in range(10) for y in range(10)
     ]
     gt, dt = read_case(LVIS, results, tmp_path)
     (warning,) = [

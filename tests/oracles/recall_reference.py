@@ -40,7 +40,9 @@ def recall_of_any_class_slow(
             best = [row for row in best if row["bbox"][2] * row["bbox"][3] > 0]
             shapes = [[row["bbox"] for row in rows] for rows in (best, objects)]
         else:
-            shapes = [[rle_of(row["segmentation"], image) for row in rows] for rows in (best, objects)]
+            shapes = [
+                [rle_of(row["segmentation"], image) for row in rows] for rows in (best, objects)
+            ]
             flat = [coco_mask.area(shape) > 0 for shape in shapes[0]]
             best = [row for row, there in zip(best, flat, strict=True) if there]
             shapes[0] = [shape for shape, there in zip(shapes[0], flat, strict=True) if there]

@@ -1,4 +1,4 @@
-"""Class-agnostic recall against pycocotools' `useCats = 0`, and against brute force on LVIS files."""
+"""Class-agnostic recall against pycocotools' `useCats = 0`, and brute force on LVIS files."""
 
 from __future__ import annotations
 
