@@ -21,8 +21,10 @@ from lvdet.matching.class_agnostic import objects_found
 from lvdet.matching.match import AREAS, to_be_found, without_empty
 from lvdet.rendering.table_text import Cell, Layout, percent
 from lvdet.tables.categories import FREQUENCIES
+from lvdet.tables.detections import Detections
 from lvdet.tables.ground_truth import GroundTruth
 from lvdet.tables.problems import category_rows
+from lvdet.tables.results import Ranking
 from lvdet.threads import thread_count
 
 
@@ -129,7 +131,7 @@ def _objects(pair: Pair, classes: NDArray[np.int64]) -> GroundTruth:
     return gt.where(rows[np.isin(gt.category[rows], classes)])
 
 
-def _by_class(gt: GroundTruth, table: Any) -> NDArray[np.int32]:
+def _by_class(gt: GroundTruth, table: Ranking | Detections) -> NDArray[np.int32]:
     """[N] rows by image, in an image by class id, then file order."""
     category = category_rows(gt, table)[table.category].astype(np.float64)
     order, _ = _native.rank_groups(table.image, len(table.image_ids), -category, thread_count())
