@@ -134,7 +134,9 @@ def _objects(pair: Pair, classes: NDArray[np.int64]) -> GroundTruth:
 def _by_class(gt: GroundTruth, table: Ranking | Detections) -> NDArray[np.int32]:
     """[N] rows by image, in an image by class id, then file order."""
     category = category_rows(gt, table)[table.category].astype(np.float64)
-    order, _ = _native.rank_groups(table.image, len(table.image_ids), -category, thread_count())
+    order: NDArray[np.int32] = _native.rank_groups(
+        table.image, len(table.image_ids), -category, thread_count()
+    )[0]
     return order
 
 
