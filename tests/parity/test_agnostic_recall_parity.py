@@ -14,7 +14,7 @@ from oracles.lvis_reference import drop_unknown
 from oracles.recall_reference import recall_of_any_class_slow
 from tabled import assert_agree, read_case
 
-BATCH = 15
+BATCH = 10
 #: Below most files' detections, ties among them, and above.
 LIMITS = [3, 1, 8, 1000]
 
