@@ -104,8 +104,14 @@ nb::dict match_detections(const TruthColumns& truth, const FoundColumns& found,
     auto contested_rows = take(std::move(contested));
     out["contested"] = nb::make_tuple(
         contested_rows, take(std::move(reached), {rows, bytes_for(settings.thresholds.size())}));
-    out["partner"] = nb::none();
-    if (settings.partners_at >= 0) out["partner"] = take(std::move(matched.partner));
+    out["partner"] = out["overlap"] = out["objects"] = nb::none();
+    if (settings.partners_at >= 0) {
+        out["partner"] = take(std::move(matched.partner));
+        out["overlap"] = take(std::move(matched.overlap));
+    }
+    if (settings.objects)
+        out["objects"] = take(std::move(matched.objects),
+                              {truth.image.size(), areas, bytes_for(settings.thresholds.size())});
     return out;
 }
 
@@ -218,7 +224,7 @@ void bind_match(nb::module_& m) {
     nb::class_<Settings>(m, "MatchSettings")
         .def(nb::new_([](const std::string& overlap, std::vector<double> thresholds,
                          std::vector<double> area_low, std::vector<double> area_high,
-                         bool drop_empty, bool area_from_box, int partners_at) {
+                         bool drop_empty, bool area_from_box, int partners_at, bool objects) {
                  if (area_low.size() > kMostScopes)
                      throw std::invalid_argument("more ranges of area than there are bits");
                  return Settings{.overlap = overlap_of(overlap),
@@ -227,10 +233,11 @@ void bind_match(nb::module_& m) {
                                  .area_high = std::move(area_high),
                                  .drop_empty = drop_empty,
                                  .area_from_box = area_from_box,
-                                 .partners_at = partners_at};
+                                 .partners_at = partners_at,
+                                 .objects = objects};
              }),
              nb::kw_only(), "overlap"_a, "thresholds"_a, "area_low"_a, "area_high"_a,
-             "drop_empty"_a, "area_from_box"_a, "partners_at"_a);
+             "drop_empty"_a, "area_from_box"_a, "partners_at"_a, "objects"_a = false);
     m.def("match", &match_detections, "truth"_a, "found"_a, "settings"_a, "threads"_a);
     m.def("nearest_objects", &nearest_objects, "truth"_a, "found"_a, "target"_a.noconvert(),
           "rows"_a.noconvert(), "overlap"_a, "threads"_a);

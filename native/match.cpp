@@ -24,6 +24,7 @@ struct Hits {
     std::vector<std::int32_t> place;
     std::vector<std::uint8_t> bits;     // [place, areas, 2, bytes]
     std::vector<std::int32_t> partner;  // where asked for
+    std::vector<double> overlap;        // with the partner
     std::vector<std::int32_t> contested;
     std::vector<std::uint8_t> reached;  // [contested, bytes]
 };
@@ -31,10 +32,12 @@ struct Hits {
 // Matching of one cell at a time; keeps its working memory between cells.
 class CellMatcher {
    public:
-    CellMatcher(const Truth& truth, const Found& found, const Settings& settings)
+    CellMatcher(const Truth& truth, const Found& found, const Settings& settings,
+                std::uint8_t* objects)
         : truth_(truth),
           found_(found),
           settings_(settings),
+          objects_(objects),
           masks_(truth, found, settings.overlap),
           areas_(settings.area_low.size()),
           bytes_(bytes_for(settings.thresholds.size())),
@@ -56,6 +59,7 @@ class CellMatcher {
         if (candidates_.empty()) return;
         bits_.assign(candidates_.size() * row_bytes_, 0);
         partner_.assign(candidates_.size(), -1);
+        overlap_.assign(candidates_.size(), 0.0);
         matches_.assign(candidates_.size(), 0);
         const std::size_t contested = first_contested(found_rows, truths);
         const std::size_t reached = hits.reached.size();
@@ -75,7 +79,9 @@ class CellMatcher {
             hits.place.push_back(at);
             const auto bits = bits_.begin() + static_cast<std::ptrdiff_t>(c * row_bytes_);
             hits.bits.insert(hits.bits.end(), bits, bits + static_cast<std::ptrdiff_t>(row_bytes_));
-            if (settings_.partners_at >= 0) hits.partner.push_back(partner_[c]);
+            if (settings_.partners_at < 0) continue;
+            hits.partner.push_back(partner_[c]);
+            hits.overlap.push_back(overlap_[c]);
         }
     }
 
@@ -203,6 +209,7 @@ class CellMatcher {
             if (mixed || !plain) assign(truth_rows, truths, mixed);
             plain = !mixed;
             write(base, lowest_bits(count), area, not_exhaustive, truth_rows);
+            if (settings_.objects) write_objects(base, area, truth_rows, truths);
         }
     }
 
@@ -243,8 +250,10 @@ class CellMatcher {
                 if (truth_.reads_unmatched[truth_rows[near.truth]]) continue;
                 matched |= near.taken;
                 const int at = settings_.partners_at - static_cast<int>(base);
-                if (area == 0 && at >= 0 && at < static_cast<int>(kWord) && near.taken >> at & 1)
+                if (area == 0 && at >= 0 && at < static_cast<int>(kWord) && near.taken >> at & 1) {
                     partner_[c] = truth_rows[near.truth];
+                    overlap_[c] = near.overlap;
+                }
             }
             const double size = found_area_[candidates_[c].detection];
             if (not_exhaustive || !(inside(size) >> area & 1)) ignored |= all & ~matched;
@@ -255,9 +264,21 @@ class CellMatcher {
         }
     }
 
+    // The thresholds at which objects are matched that are to be found in one range of area.
+    void write_objects(std::size_t base, std::size_t area, const std::int32_t* truth_rows,
+                       std::size_t truths) {
+        const std::size_t bytes = std::min(bytes_ - base / 8, sizeof(std::uint64_t));
+        for (std::size_t g = 0; g < truths; ++g) {
+            const std::size_t row = index(truth_rows[g]);
+            if (ignored_[g] || truth_.reads_unmatched[row]) continue;
+            store_bits(objects_ + (row * areas_ + area) * bytes_ + base / 8, taken_[g], bytes);
+        }
+    }
+
     const Truth& truth_;
     const Found& found_;
     const Settings& settings_;
+    std::uint8_t* objects_;  // [G, areas, bytes], where asked for
     Comparer masks_;
     std::size_t areas_, bytes_, row_bytes_;        // bytes of a range's thresholds, and of a row
     double low_[kMostScopes], high_[kMostScopes];  // the ranges of area
@@ -272,6 +293,7 @@ class CellMatcher {
     // By candidate: its bits, whether it matches anything, the object it is matched with.
     std::vector<std::uint8_t> bits_, matches_;
     std::vector<std::int32_t> partner_;
+    std::vector<double> overlap_;       // with that object
     std::vector<std::int32_t> wanted_;  // by object: how many of the candidates of a score want it
 };
 
@@ -295,7 +317,9 @@ void collect(const std::vector<Hits>& parts, std::size_t row_bytes, bool partner
             out.outcomes.hits[to] = part.place[h];
             std::memcpy(out.outcomes.bits.data() + to * row_bytes, part.bits.data() + h * row_bytes,
                         row_bytes);
-            if (partners) out.partner[index(part.place[h])] = part.partner[h];
+            if (!partners) continue;
+            out.partner[index(part.place[h])] = part.partner[h];
+            out.overlap[index(part.place[h])] = part.overlap[h];
         }
     }
 }
@@ -320,7 +344,13 @@ Matched match(const Truth& truth, const Found& found, const Settings& settings, 
     const Buffer<std::int32_t> place = order_by_class(cells, ranked, found, threads, out);
     out.outcomes.wrong.resize(ranked.rows.size());
     out.truth = count_truth(truth, settings);
-    if (settings.partners_at >= 0) out.partner.assign(ranked.rows.size(), -1);
+    if (settings.partners_at >= 0) {
+        out.partner.assign(ranked.rows.size(), -1);
+        out.overlap.assign(ranked.rows.size(), 0.0);
+    }
+    if (settings.objects)
+        out.objects.assign(
+            truth.rows * settings.area_low.size() * bytes_for(settings.thresholds.size()), 0);
 
     Buffer<std::int32_t> truth_cell(truth.rows);
     in_blocks(truth.rows, threads, [&](std::size_t begin, std::size_t end) {
@@ -331,7 +361,7 @@ Matched match(const Truth& truth, const Found& found, const Settings& settings, 
     constexpr std::size_t kCells = 256;
     const std::size_t blocks = count_blocks<kCells>(cells.size());
     std::vector<CellMatcher> matchers(workers_for(blocks, threads),
-                                      CellMatcher(truth, found, settings));
+                                      CellMatcher(truth, found, settings, out.objects.data()));
     std::vector<Hits> hits(matchers.size());
     parallel_for(blocks, threads, [&](std::size_t block, std::size_t worker) {
         const std::size_t end = std::min(cells.size(), (block + 1) * kCells);

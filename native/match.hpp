@@ -47,6 +47,7 @@ struct Settings {
     bool drop_empty;                          // detections of area 0 do not count
     bool area_from_box;                       // a detection's area is its box's, not its mask's
     int partners_at;  // threshold at which to tell what each detection is matched with, or -1
+    bool objects;     // tell at which thresholds each object is matched
 };
 
 // Rows that another order of equal scores in their image might match otherwise, in any order, and
@@ -67,6 +68,9 @@ struct Matched {
     std::vector<std::int64_t> truth;             // [C, A] objects to find
     std::vector<std::int32_t> partner;  // [K] row of the ground truth matched in the first range of
                                         // area, or -1; empty where not asked for
+    std::vector<double> overlap;        // [K] overlap with it; 0 where there is none
+    std::vector<std::uint8_t> objects;  // [G, A, bytes] thresholds at which each object that is to
+                                        // be found is matched; empty where not asked for
     Contested contested;
 };
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from lvdet.tables.matches import Matches
 
-COLUMNS = ("detection", "position", "together", "category_offsets", "truth", "partner")
+COLUMNS = (
+    *("detection", "position", "together", "category_offsets", "truth"),
+    *("partner", "overlap"),
+)
 
 
 def match_bytes(matches: Matches) -> dict[str, bytes]:

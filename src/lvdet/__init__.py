@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from lvdet.calibration.calibration_table import CalibrationTable
     from lvdet.calibration.calibrator import Calibrator
     from lvdet.calibration.measure import Measurement
+    from lvdet.calibration.thresholds import Thresholds, find_thresholds
     from lvdet.comparison.compare import compare
     from lvdet.comparison.comparison_result import Comparison
     from lvdet.diagnosis.diagnose import diagnose
@@ -74,6 +75,7 @@ __all__ = [
     "Reranking",
     "Sweep",
     "SweepRow",
+    "Thresholds",
     "TopKWriter",
     "__version__",
     "audit",
@@ -83,6 +85,7 @@ __all__ = [
     "convert",
     "diagnose",
     "evaluate",
+    "find_thresholds",
     "merge_top_k",
     "read_detections",
     "read_ground_truth",
@@ -102,6 +105,7 @@ _MODULES = {
     "calibration.calibration_table": "CalibrationTable",
     "calibration.calibrator": "Calibrator",
     "calibration.measure": "Measurement",
+    "calibration.thresholds": "Thresholds find_thresholds",
     "comparison.compare": "compare",
     "comparison.comparison_result": "Comparison",
     "diagnosis.diagnose": "diagnose",

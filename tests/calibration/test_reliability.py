@@ -360,7 +360,14 @@ def test_the_measurement_as_plain_values(files: tuple[Path, Path]) -> None:
     samples = read_samples(*files, iou_threshold=0.5, dets_per_class=50)
     content = measured.to_dict()
     assert json.loads(json.dumps(content, allow_nan=False)) == content
-    assert content.keys() == {"all", "by_frequency", "by_class", "inputs", "warnings"}
+    assert content.keys() == {
+        "all",
+        "by_frequency",
+        "by_class",
+        "measures",
+        "inputs",
+        "warnings",
+    }
     errors = calibration_errors(samples.score, samples.right)
     assert content["all"] == asdict(errors)
     assert list(content["by_frequency"]) == ["r", "c", "f"]
@@ -408,7 +415,7 @@ def test_the_measurement_as_text(tmp_path: Path) -> None:
     )
     assert lines[1] == ""
     assert lines[3].split() == ["detections", "ECE", "MCE", "adaptive", "Brier", "log", "loss"]
-    of = {line.split()[0]: line.split()[1:] for line in lines[4:]}
+    of = {line.split()[0]: line.split()[1:] for line in lines[4:8]}
     assert list(of) == ["all", "rare", "common", "frequent"]
     # Brier and log loss are no shares: (0.25 + 0.5625) / 2, and ln 2 and ln 4.
     assert of["all"] == ["2", "62.50", "75.00", "62.50", "0.4062", f"{1.5 * math.log(2):.4f}"]
@@ -416,7 +423,13 @@ def test_the_measurement_as_text(tmp_path: Path) -> None:
     assert of["common"] == ["1", "75.00", "75.00", "75.00", "0.5625", f"{math.log(4):.4f}"]
     assert of["frequent"] == ["0", "–", "–", "–", "–", "–"]
     lines = str(lvdet.Calibrator("identity").measure(*pair(tmp_path, COCO))).splitlines()
-    assert [line.split()[0] for line in lines[4:]] == ["all"]
+    assert [line.split()[0] for line in lines[4:5]] == ["all"]
+    # LaECE: |0.5 - 1| of the cat and 0.75 of the dog, each a class and a bin.
+    assert lines[7:10] == [
+        "           all  bins   IoU           budget  score  detections  classes",
+        "    ECE  62.50    20  0.75      10000/class    all           2   pooled",
+        "LaECE_0  62.50    25   any  100/image/class    all           2        2",
+    ]
 
 
 @pytest.mark.parametrize("threshold", [0, -0.5, 1.5, NAN, math.inf, "0.5", None])

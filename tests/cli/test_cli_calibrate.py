@@ -480,3 +480,52 @@ def test_apply_what_was_fitted_by_histograms(files: Files, tmp_path: Path) -> No
     new = lvdet.Calibrator("histogram").fit(*files.train).transform(before)
     assert lvdet.read_detections(out).score.tolist() == new.score.tolist()
     assert np.unique(new.score).size > 20, "ties are parted"
+
+
+# Thresholds
+
+
+def test_thresholds_and_what_is_left_above_them(files: Files, tmp_path: Path) -> None:
+    out = [tmp_path / f"thresholds{ending}" for ending in (".json", ".csv", ".md", ".tex")]
+    options = [text for path in out for text in ("-o", str(path))]
+    done = calibrate(
+        "thresholds", *files.val, *options, "--iou-threshold", "0", "--dets-per-image", "30"
+    ).good()
+    chosen = lvdet.find_thresholds(*files.val, iou_threshold=0, dets_per_image=30)
+    assert json.loads(out[0].read_text()) == chosen.to_dict()
+    assert out[1].read_text() == chosen.to_csv().replace("\r\n", "\n")
+    assert out[2].read_text() == chosen.to_markdown()
+    assert out[3].read_text() == chosen.to_latex()
+    assert done.out.splitlines()[0] == chosen.title()
+    assert "oLRP" in done.out
+    errors = tmp_path / "errors.json"
+    calibrate(
+        "measure",
+        *files.val,
+        *("--thresholds", out[1], "--laece-iou-threshold", "0.1", "--dets-per-image", "20"),
+        *("-o", errors),
+    ).good()
+    expected = lvdet.Calibrator("identity").measure(
+        *files.val, thresholds=out[1], laece_iou_threshold=0.1, dets_per_image=20
+    )
+    content = json.loads(errors.read_text())
+    assert content["measures"] == expected.to_dict()["measures"]
+    laece = content["measures"][1]
+    assert (laece["name"], laece["budget"], laece["thresholds"]) == (
+        "LaECE",
+        "20/image",
+        str(out[1]),
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--iou-threshold", "1"], "IoU threshold is 1"),
+        (["--dets-per-image", "-1"], "limit on detections is -1"),
+        (["-o", "t.parquet"], "unknown extension '.parquet'"),
+    ],
+    ids=str,
+)
+def test_thresholds_that_make_no_sense(options: list[str], says: str, files: Files) -> None:
+    calibrate("thresholds", *files.val, *options).refused(says)

@@ -46,7 +46,30 @@ def evaluate_coco_at(
     }
 
 
-def _run(annotations: Json, results: Sequence[Json], iou: str, max_dets: list[int]) -> COCOeval:
+def recall_of_any_class(
+    annotations: Json, results: Sequence[Json], iou: str, limits: Sequence[int]
+) -> dict[int, dict[str, float | None]]:
+    """AR, ARs, ARm and ARl at each limit per image, by `useCats = 0`."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        run = _run(annotations, results, iou, list(limits), use_classes=False)
+    found = {}
+    for place, limit in enumerate(sorted(set(limits))):
+        recall = run.eval["recall"][:, 0, :, place]
+        found[limit] = {
+            f"AR{name}": float(values.mean()) if (values > -1).all() else None
+            for name, values in zip(["", "s", "m", "l"], recall.T, strict=True)
+        }
+    return found
+
+
+def _run(
+    annotations: Json,
+    results: Sequence[Json],
+    iou: str,
+    max_dets: list[int],
+    *,
+    use_classes: bool = True,
+) -> COCOeval:
     """A COCOeval before its summary."""
     truth = _index(copy.deepcopy(annotations))
     if results:
@@ -55,6 +78,7 @@ def _run(annotations: Json, results: Sequence[Json], iou: str, max_dets: list[in
         found = _index({**truth.dataset, "annotations": []})
     run = COCOeval(truth, found, iou)
     run.params.maxDets = max_dets
+    run.params.useCats = int(use_classes)
     run.evaluate()
     run.accumulate()
     return run

@@ -18,7 +18,8 @@ from lvdet.calibration.labelled_scores import (
     require_chances,
     require_right,
 )
-from lvdet.calibration.measure import Measurement, measure
+from lvdet.calibration.measure import Localised, Measurement, measure
+from lvdet.calibration.thresholds import Thresholds
 from lvdet.errors import InputError
 from lvdet.evaluation.class_subsets import first_ids
 from lvdet.evaluation.input_warnings import reading_warnings
@@ -159,16 +160,31 @@ class Calibrator:
         iou: str | None = None,
         iou_threshold: float = IOU_THRESHOLD,
         dets_per_class: int = FIXED_PER_CLASS,
+        laece_iou_threshold: float = 0.0,
+        dets_per_image: int | None = None,
+        thresholds: Thresholds | FilePath | None = None,
         progress: Progress | None = None,
     ) -> Measurement:
         """How well calibrated its scores are: expected, maximum and adaptive calibration error,
-        Brier score and log loss, overall, by frequency and by class.
+        Brier score and log loss, overall, by frequency and by class; and LaECE, LaACE and D-ECE.
+
+        laece_iou_threshold: where LaECE and LaACE match detections; 0 is any overlap.
+        dets_per_image: limit of LaECE, LaACE and D-ECE, in place of LVIS's 300 per image or COCO's
+            100 per image and class.
+        thresholds: from `find_thresholds`, or a file of it: lower scores are taken away first from
+            what LaECE, LaACE and D-ECE see.
 
         `Calibrator("identity").measure(gt, detections)` measures the detector's own scores.
         """
         if self._recipe.method != IDENTITY:
             detections = self.transform(detections)
-        return measure(gt, detections, Labelling(iou, iou_threshold, dets_per_class), progress)
+        return measure(
+            gt,
+            detections,
+            Labelling(iou, iou_threshold, dets_per_class),
+            Localised(laece_iou_threshold, dets_per_image, thresholds),
+            progress,
+        )
 
     def class_rows(self, category_ids: NDArray[np.int64], source: str) -> NDArray[np.int32]:
         """Where classes stand among those it was fitted for; raises where one does not."""

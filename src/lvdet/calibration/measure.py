@@ -2,11 +2,29 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict, dataclass, replace
 from math import isnan
 from typing import Any
 
-from lvdet.calibration.labelled_scores import Labelling, Samples, load_samples
+import numpy as np
+from numpy.typing import NDArray
+
+from lvdet.calibration.detection_errors import (
+    DECE_BINS,
+    DECE_IOU_THRESHOLD,
+    DECE_MINIMUM_SCORE,
+    LAECE_BINS,
+    DetectionError,
+    binned_gap,
+    class_mean,
+    errors_layout,
+    localisation_ace,
+    localisation_ece,
+)
+from lvdet.calibration.labelled_scores import Labelling, Samples, require_chances, samples_of
+from lvdet.calibration.located import level, located, require_level
+from lvdet.calibration.maps import Floats
 from lvdet.calibration.reliability import (
     BINS,
     CalibrationErrors,
@@ -15,14 +33,20 @@ from lvdet.calibration.reliability import (
     reliability,
     reliability_curve,
 )
+from lvdet.calibration.thresholds import Thresholds, budget_of, class_thresholds
 from lvdet.evaluation.input_warnings import reading_warnings
-from lvdet.evaluation.load_pair import Annotations, ResultSource
-from lvdet.evaluation.pair import headline
+from lvdet.evaluation.load_pair import Annotations, ResultSource, load_pair
+from lvdet.evaluation.pair import Pair, headline
 from lvdet.evaluation.summary import defined
 from lvdet.files.progress import Progress
+from lvdet.limits.budgets import PerClass, PerImage, apply
+from lvdet.limits.needs import Need, everything
+from lvdet.matching.match_options import MatchOptions
 from lvdet.rendering.result import Result
 from lvdet.rendering.table_text import Cell, Layout, percent
 from lvdet.tables.categories import FREQUENCY_NAMES
+from lvdet.tables.ground_truth import GroundTruth
+from lvdet.tables.problems import category_rows
 
 _HEAD = ("", "detections", "ECE", "MCE", "adaptive", "Brier", "log loss")
 
@@ -32,10 +56,12 @@ class Measurement(Result):
     """Calibration errors over all detections, by frequency and by class, and what they are of.
 
     samples: scores and labels, for curves of one's own (`curve`)
+    measures: ECE, LaECE, LaACE and D-ECE, each with what it was computed under
     """
 
     errors: Reliability
     samples: Samples
+    measures: list[DetectionError]
     inputs: dict[str, Any]
     warnings: list[str]
 
@@ -57,6 +83,7 @@ class Measurement(Result):
                     categories.ids.tolist(), categories.names, self.errors.by_class, strict=True
                 )
             ],
+            "measures": [error.to_dict(categories) for error in self.measures],
             "inputs": self.inputs,
             "warnings": self.warnings,
         }
@@ -69,7 +96,7 @@ class Measurement(Result):
         )
 
     def layouts(self) -> list[Layout]:
-        """The table: all, and each frequency."""
+        """The errors of all and of each frequency, and those that other projects define."""
         lines = {"all": self.errors.overall} | {
             FREQUENCY_NAMES[name]: errors for name, errors in self.errors.by_frequency.items()
         }
@@ -79,25 +106,149 @@ class Measurement(Result):
                 "Calibration errors (ECE, MCE and adaptive in percent)",
                 list(_HEAD),
                 [_line(*it) for it in lines.items()],
-            )
+            ),
+            errors_layout(self.measures),
         ]
+
+
+@dataclass(frozen=True)
+class Localised:
+    """What LaECE, LaACE and D-ECE are computed under.
+
+    iou_threshold:  at which LaECE and LaACE match detections; 0 for any overlap
+    dets_per_image: limit per image; None for LVIS's 300 per image or COCO's 100 per image and class
+    thresholds:     scores below these are taken away before the limit; None for none
+    """
+
+    iou_threshold: float = 0.0
+    dets_per_image: int | None = None
+    thresholds: Thresholds | str | os.PathLike[str] | None = None
+
+    def __post_init__(self) -> None:
+        require_level(self.iou_threshold)
+        if self.dets_per_image is not None:
+            PerImage(self.dets_per_image)
+
+    def needs(self, gt: GroundTruth) -> list[Need]:
+        """What of a results file it takes: all of it where thresholds come first."""
+        if self.thresholds is not None:
+            return everything(gt)
+        return [Need(budget_of(gt, self.dets_per_image), np.arange(len(gt.categories)))]
 
 
 def measure(
     gt: Annotations,
     detections: ResultSource,
     labelling: Labelling,
+    localised: Localised,
     progress: Progress | None = None,
 ) -> Measurement:
     """How far scores are from the share of detections that are right: expected, maximum and
-    adaptive calibration error, Brier score and log loss, overall, by frequency and by class."""
-    pair, samples = load_samples(gt, detections, labelling, progress)
+    adaptive calibration error, Brier score and log loss, overall, by frequency and by class; and
+    LaECE, LaACE and D-ECE, from the same match."""
+    best = PerClass(labelling.dets_per_class)
+    at = level(localised.iou_threshold)
+    pair = load_pair(
+        gt,
+        detections,
+        lambda truth: [Need(best, np.arange(len(truth.categories))), *localised.needs(truth)],
+        MatchOptions(
+            labelling.iou,
+            sorted({at, DECE_IOU_THRESHOLD, labelling.iou_threshold}),
+            partners_at=at,
+        ),
+        progress=progress,
+    )
+    others = _localised_errors(pair, localised)  # first: it is the match of all
+    keep = pair.kept([best])
+    samples = samples_of(pair if keep is None else pair.where(keep), labelling.iou_threshold)
+    errors = reliability(samples)
+    ece = DetectionError(
+        "ECE",
+        BINS,
+        float(labelling.iou_threshold),
+        str(best),
+        None,
+        "",
+        len(samples),
+        errors.overall.expected,
+        {name: group.expected for name, group in errors.by_frequency.items()},
+    )
     return Measurement(
-        reliability(samples),
+        errors,
         samples,
+        [ece, *others],
         pair.facts() | asdict(replace(labelling, iou=pair.iou)),
         reading_warnings(pair),
     )
+
+
+def _localised_errors(pair: Pair, localised: Localised) -> list[DetectionError]:
+    budget = budget_of(pair.gt, localised.dets_per_image)
+    ranking, groups = pair.results.ranking, pair.gt.categories.groups()
+    members = pair.counted_classes(pair.every_class)
+    among = None if members is None else members[ranking.category]
+    source = ""
+    if localised.thresholds is not None:
+        lowest, source = class_thresholds(localised.thresholds, pair.gt.categories)
+        rows = category_rows(pair.gt, ranking)[ranking.category]
+        above = (rows < 0) | (ranking.score >= lowest[rows])
+        among = above if among is None else among & above
+    keep = apply([budget], ranking, among=among)
+    at = float(localised.iou_threshold)
+    placed = located(pair, at, keep)
+    require_chances(placed.score, lambda _: ranking.source)
+    placed = replace(placed, score=np.clip(placed.score, 0.0, 1.0))
+    suffix = "" if at else "_0"
+
+    def by_class(name: str, bins: int | None, values: Floats) -> DetectionError:
+        means = {group: class_mean(values, rows) for group, rows in groups.items()}
+        return DetectionError(
+            f"{name}{suffix}",
+            bins,
+            at,
+            str(budget),
+            None,
+            source,
+            len(placed),
+            class_mean(values),
+            means,
+            values,
+        )
+
+    score, right, category = _sure(pair, keep)
+    return [
+        by_class("LaECE", LAECE_BINS, localisation_ece(placed)),
+        by_class("LaACE", None, localisation_ace(placed)),
+        DetectionError(
+            "D-ECE",
+            DECE_BINS,
+            DECE_IOU_THRESHOLD,
+            str(budget),
+            DECE_MINIMUM_SCORE,
+            source,
+            len(score),
+            binned_gap(score, right, DECE_BINS),
+            {
+                name: binned_gap(score[some], right[some], DECE_BINS)
+                for name, some in ((name, np.isin(category, rows)) for name, rows in groups.items())
+            },
+        ),
+    ]
+
+
+def _sure(
+    pair: Pair, keep: NDArray[np.bool_] | None
+) -> tuple[Floats, NDArray[np.bool_], NDArray[np.int32]]:
+    """Scores, labels and classes of what D-ECE counts, of all classes together."""
+    matches, place = pair.matched_at(DECE_IOU_THRESHOLD)
+    right, ignored = matches.flags(place)
+    rows = matches.kept(keep)
+    score = pair.results.ranking.score[matches.detection]
+    counted = ~ignored & (score >= DECE_MINIMUM_SCORE)
+    if rows is not None:
+        counted &= rows
+    return np.minimum(score[counted], 1.0), right[counted], matches.category[counted]
 
 
 def _line(name: str, errors: CalibrationErrors) -> list[Cell]:

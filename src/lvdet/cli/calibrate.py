@@ -13,6 +13,7 @@ from lvdet.cli.options import (
     Iou,
     Outputs,
     Results,
+    RowOutputs,
     Summary,
     Threads,
 )
@@ -26,6 +27,7 @@ Examples:
   lvdet calibrate apply cal.json results.json -o calibrated.json
   lvdet calibrate compare val.json results.json --train train.json train_results.json
   lvdet calibrate measure val.json results.json
+  lvdet calibrate thresholds val.json results.json -o thresholds.json
 """
 FIT_EXAMPLES = """\b
 Examples:
@@ -48,6 +50,12 @@ MEASURE_EXAMPLES = """\b
 Examples:
   lvdet calibrate measure val.json results.json
   lvdet calibrate measure val.json results.json --iou-threshold 0.5 -o errors.json
+  lvdet calibrate measure test.json test_results.json --thresholds thresholds.json
+"""
+THRESHOLDS_EXAMPLES = """\b
+Examples:
+  lvdet calibrate thresholds val.json results.json -o thresholds.json
+  lvdet calibrate thresholds val.json calibrated.json --iou-threshold 0 -o thresholds.csv
 """
 
 Grouping: TypeAlias = Annotated[
@@ -65,6 +73,15 @@ IouThreshold: TypeAlias = Annotated[
 ]
 DetsPerClass: TypeAlias = Annotated[
     int, typer.Option(metavar="N", help="Use the N highest scores of each class.")
+]
+
+DetsPerImage: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="Detections per image, over all classes. Default: 300 for LVIS; 100 per image and "
+        "class for COCO.",
+    ),
 ]
 
 app = typer.Typer(
@@ -207,6 +224,17 @@ def measure(
     iou: Iou = None,
     iou_threshold: IouThreshold = 0.75,
     dets_per_class: DetsPerClass = 10_000,
+    laece_iou_threshold: Annotated[
+        float, typer.Option(help="IoU at which LaECE and LaACE match detections; 0 is any overlap.")
+    ] = 0.0,
+    dets_per_image: DetsPerImage = None,
+    thresholds: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Written by calibrate thresholds: LaECE, LaACE and D-ECE see no lower scores.",
+        ),
+    ] = None,
     threads: Threads = None,
 ) -> None:
     """Measure how well calibrated scores are."""
@@ -219,6 +247,36 @@ def measure(
         iou=iou,
         iou_threshold=iou_threshold,
         dets_per_class=dets_per_class,
+        laece_iou_threshold=laece_iou_threshold,
+        dets_per_image=dets_per_image,
+        thresholds=thresholds,
+        progress=progress_bar,
+    )
+    finish(result, output)
+
+
+@app.command("thresholds", epilog=THRESHOLDS_EXAMPLES)
+def thresholds(
+    ground_truth: Annotations,
+    detections: Results,
+    output: RowOutputs = None,
+    iou: Iou = None,
+    iou_threshold: Annotated[
+        float, typer.Option(help="IoU at which a detection counts as correct; 0 is any overlap.")
+    ] = 0.5,
+    dets_per_image: DetsPerImage = None,
+    threads: Threads = None,
+) -> None:
+    """Choose a score threshold for each class, by optimal LRP."""
+    from lvdet.calibration.thresholds import Thresholds, find_thresholds
+
+    require_outputs(output, Thresholds.ENDINGS)
+    result = find_thresholds(
+        ground_truth,
+        detections,
+        iou=iou,
+        iou_threshold=iou_threshold,
+        dets_per_image=dets_per_image,
         progress=progress_bar,
     )
     finish(result, output)

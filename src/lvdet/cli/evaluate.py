@@ -32,6 +32,7 @@ Examples:
   lvdet evaluate gt.json 'shards/*.jsonl.gz' --protocols fixed,pool --class-table classes.csv
   lvdet evaluate gt.json results.json --groups base_novel.json
   lvdet evaluate gt.json results.json --budget 1000/image,10000/class
+  lvdet evaluate gt.json results.json --agnostic-recall 100,300,1000
   lvdet evaluate gt.json results.json --like yoloe
   lvdet evaluate gt.json results.json --fail-under AP=0.3 --fail-under old.APr=0.2
   lvdet evaluate gt.json results.json --errors
@@ -66,6 +67,14 @@ def run(
             metavar="CHAIN",
             help="Also report AP under these limits, one after the other, such as "
             "1000/image,10000/class or 300/image/class. Repeatable.",
+        ),
+    ] = None,
+    agnostic_recall: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N,…",
+            help="Also report class-agnostic recall: the share of objects that the N best "
+            "detections of each image find, whatever their class, such as 100,300,1000.",
         ),
     ] = None,
     like: Annotated[
@@ -135,6 +144,7 @@ def run(
         None if groups is None else read_groups(groups),
         [parse_budget(text) for text in budget or []],
         like,
+        parse_limits(agnostic_recall),
     )
     diagnosis: Diagnosis | None = None
     if errors:
@@ -181,6 +191,16 @@ def run(
     for text in failed:
         fail(text)
     return FAILED if failed else 0
+
+
+def parse_limits(text: str | None) -> list[int]:
+    """Limits per image, joined by commas."""
+    try:
+        return [] if text is None else [int(part) for part in text.split(",")]
+    except ValueError:
+        raise InputError(
+            f"--agnostic-recall is {text!r}, expected integers such as 100,300,1000"
+        ) from None
 
 
 def read_groups(path: Path) -> dict[str, list[int | str]]:

@@ -94,6 +94,8 @@ def print_evaluation(result: Evaluation) -> None:
         console, table = Console(), drawn_table(result)
         if fits(console, table):
             console.print(table)
+            if result.agnostic_recall:
+                draw_tables(console, "", result.recall_layouts())
             for text in result.notes():
                 print(text)
             return

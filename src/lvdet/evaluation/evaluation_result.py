@@ -5,19 +5,20 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lvdet import __version__
+from lvdet.evaluation.agnostic_recall import AgnosticRecall, recall_layout
 from lvdet.evaluation.average_precision import Curves
 from lvdet.evaluation.pair import headline
 from lvdet.evaluation.summary import defined, number_name
 from lvdet.evaluation.ties import TieRange
 from lvdet.rendering.result import Result
-from lvdet.rendering.table_text import Cell, Layout, percent, plain
+from lvdet.rendering.table_text import Cell, Layout, percent, plain, text
 from lvdet.tables.categories import Categories
 
 #: The version of what `to_dict` gives; it rises where a key changes its meaning or goes away.
@@ -78,6 +79,7 @@ class Evaluation(Result, Mapping[str, ProtocolResult]):
     truth: [C] int64, ground truth of each class
     selected: rows of the classes evaluated
     like: the preset and what it stands for; None for none
+    agnostic_recall: class-agnostic recall at each limit that was asked for
     """
 
     protocols: dict[str, ProtocolResult]
@@ -89,6 +91,7 @@ class Evaluation(Result, Mapping[str, ProtocolResult]):
     inputs: dict[str, Any]
     warnings: list[str]
     like: dict[str, Any] | None = None
+    agnostic_recall: list[AgnosticRecall] = field(default_factory=list)
 
     def __getitem__(self, key: str) -> ProtocolResult:
         return self.protocols[key]
@@ -134,6 +137,11 @@ class Evaluation(Result, Mapping[str, ProtocolResult]):
             "lvdet": __version__,
             "schema": SCHEMA,
             "protocols": {name: result.to_dict() for name, result in self.protocols.items()},
+            **(
+                {"agnostic_recall": [recall.to_dict() for recall in self.agnostic_recall]}
+                if self.agnostic_recall
+                else {}
+            ),
             **({} if self.like is None else {"like": self.like}),
             "inputs": self.inputs,
             "warnings": self.warnings,
@@ -148,13 +156,21 @@ class Evaluation(Result, Mapping[str, ProtocolResult]):
         return [] if self.like is None else ["\n".join(self.like["notes"])]
 
     def layouts(self) -> list[Layout]:
-        """The table of protocols, with their budgets in the head."""
+        """The table of protocols, with their budgets in the head, and that of recall."""
+        recall = self.recall_layouts()
+        if not self.protocols:
+            return recall
         names, budgets, *rows = self.table()
         head = [
             f"{name}, {budget}" if name else "" for name, budget in zip(names, budgets, strict=True)
         ]
         title = "The protocols, in percent"
-        return [Layout("protocols", title, head, [[Cell(cell) for cell in row] for row in rows])]
+        lines = [[Cell(cell) for cell in row] for row in rows]
+        return [Layout("protocols", title, head, lines), *recall]
+
+    def recall_layouts(self) -> list[Layout]:
+        """The table of class-agnostic recall, where that was asked for."""
+        return [recall_layout(self.agnostic_recall)] if self.agnostic_recall else []
 
     def to_csv(self) -> str:
         """One line per class evaluated, as in `per_class`; empty cells are undefined."""
@@ -168,7 +184,10 @@ class Evaluation(Result, Mapping[str, ProtocolResult]):
 
     def __repr__(self) -> str:
         numbers = (f"{name} {percent(one.AP)}" for name, one in self.protocols.items())
-        return f"Evaluation({plain(self.title())}; AP {', '.join(numbers)})"
+        recalls = (f"{one.budget} {percent(one.AR)}" for one in self.agnostic_recall)
+        shown = [f"AP {', '.join(numbers)}"] if self.protocols else []
+        shown += [f"AR {', '.join(recalls)}"] if self.agnostic_recall else []
+        return f"Evaluation({plain(self.title())}; {'; '.join(shown)})"
 
     def table(self) -> list[list[str]]:
         """The table people read, in percent: protocols, their budgets, then one row per metric."""
@@ -184,8 +203,10 @@ class Evaluation(Result, Mapping[str, ProtocolResult]):
         return rows
 
     def __str__(self) -> str:
-        rows = self.table()
-        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+        rows = self.table() if self.protocols else []
+        widths = [
+            max(len(row[column]) for row in rows) for column in range(len(rows[0]) if rows else 0)
+        ]
         lines = [
             "  ".join(
                 cell.rjust(width) if place else cell.ljust(width)
@@ -193,5 +214,7 @@ class Evaluation(Result, Mapping[str, ProtocolResult]):
             ).rstrip()
             for row in rows
         ]
+        if self.agnostic_recall:
+            lines += ["", text([replace(one, name="") for one in self.recall_layouts()])]
         notes = [f"\n{note}" for note in self.notes()]
         return "\n".join([self.title(), *lines, *notes])

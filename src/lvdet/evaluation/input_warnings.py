@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -25,10 +26,14 @@ class Subject(NamedTuple):
 
 
 def input_warnings(
-    pair: Pair, budgets: Mapping[str, Sequence[Budget]], classes: NDArray[np.int64]
+    pair: Pair,
+    budgets: Mapping[str, Sequence[Budget]],
+    classes: NDArray[np.int64],
+    others: Mapping[str, Sequence[Budget]] = MappingProxyType({}),
 ) -> list[str]:
-    """One sentence for each thing that changes what the numbers of the protocols mean."""
-    names = {number_name(name): limits for name, limits in budgets.items()}
+    """One sentence for each thing that changes what the numbers of the protocols mean, and others,
+    which stand under their names."""
+    names = {number_name(name): limits for name, limits in budgets.items()} | dict(others)
     return [
         *named_cut_warnings(pair.results.source, Cuts.of(pair.gt, pair.results), names, classes),
         *reading_warnings(pair),

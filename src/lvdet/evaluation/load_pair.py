@@ -74,9 +74,14 @@ def load_pair(
     if files is not None and needs is None:
         results = Results.of(read_detections(files, progress=progress))
     elif files is not None and needs is not None:
-        wanted = everything(truth) if drop_duplicates else needs(truth)
-        caps = caps_of(wanted, truth, unknown=options.exact_lvis)
-        results = read_results(files, truth, caps, masks=iou != "bbox", progress=progress)
+        wanted = needs(truth)
+        caps = caps_of(
+            everything(truth) if drop_duplicates else wanted, truth, unknown=options.exact_lvis
+        )
+        every_box = any(need.boxes for need in wanted)
+        results = read_results(
+            files, truth, caps, masks=iou != "bbox", every_box=every_box, progress=progress
+        )
     assert results is not None  # given, or read
     dropped = None
     if drop_duplicates:

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lvdet.errors import InputError
+from lvdet.evaluation.agnostic_recall import agnostic_recall as recalls_at
+from lvdet.evaluation.agnostic_recall import recall_needs
 from lvdet.evaluation.class_subsets import restricted, select
 from lvdet.evaluation.evaluation_result import Evaluation, ProtocolResult
 from lvdet.evaluation.input_warnings import input_warnings
@@ -65,8 +67,11 @@ class Plan:
     groups: Mapping[str, Iterable[int | str]] | None = None
     budgets: Sequence[Sequence[Budget]] = ()
     like: str | None = None
+    agnostic_recall: Sequence[int] = ()
 
     def __post_init__(self) -> None:
+        for limit in self.agnostic_recall:
+            PerImage(limit)
         for chain in self.budgets:
             if (
                 not isinstance(chain, Sequence)
@@ -109,7 +114,7 @@ class Plan:
         }
         names = [self.protocols] if isinstance(self.protocols, str) else self.protocols
         unknown = [name for name in names if name not in known]
-        if unknown or not (names or self.budgets):
+        if unknown or not (names or self.budgets or self.agnostic_recall):
             raise InputError(
                 f"unknown protocol {', '.join(unknown)!r}, expected any of {', '.join(known)}"
             )
@@ -128,7 +133,10 @@ class Plan:
         if not gt.federated and any(item.name == "old" for item in chosen):
             needed.append(PerImageClass(max(COCO_RECALLS)))
         selected = self.selected(gt)
-        return [Need(budget, selected) for budget in needed]
+        return [
+            *(Need(budget, selected) for budget in needed),
+            *recall_needs(gt, self.agnostic_recall, selected),
+        ]
 
 
 def evaluate(
@@ -144,6 +152,7 @@ def evaluate(
     thresholds: Sequence[float] | None = None,
     budgets: Sequence[Sequence[Budget]] = (),
     like: str | None = None,
+    agnostic_recall: Sequence[int] = (),
     exact_lvis: bool = False,
     drop_duplicates: bool = False,
     progress: Progress | None = None,
@@ -161,13 +170,17 @@ def evaluate(
     budgets: more budgets, each a chain of limits that apply one after the other; the mean over
         classes under each: [(PerImage(1000), PerClass(10_000))].
     like: evaluate as another project does, in place of the protocols: "glip", "detectron2", …
+    agnostic_recall: limits per image, such as [100, 300, 1000]: the share of objects that so many
+        detections find, whatever their class.
     exact_lvis: repeat the quirks of lvis and pycocotools (see `match`), among them that
         detections of unknown classes use up the image's budget.
     drop_duplicates: leave out exact repeats of an image's detections.
     progress: called with what is being read; what it gives is entered while that lasts, and may
         be a function to be told of the progress.
     """
-    plan = Plan(protocols, dets_per_image, dets_per_class, classes, groups, budgets, like)
+    plan = Plan(
+        protocols, dets_per_image, dets_per_class, classes, groups, budgets, like, agnostic_recall
+    )
     options = plan.options(MatchOptions(iou, thresholds, exact_lvis))
     pair = load_pair(
         gt,
@@ -187,7 +200,8 @@ def evaluate_pair(pair: Pair, plan: Plan) -> Evaluation:
     every_group = resolve_groups(truth.categories, plan.groups)
     selected = plan.selected(truth)
     named = restricted(every_group, selected)
-    warnings = input_warnings(pair, {p.name: p.budgets for p in chosen}, selected)
+    recalls = {f"AR@{limit}": (PerImage(limit),) for limit in plan.agnostic_recall}
+    warnings = input_warnings(pair, {p.name: p.budgets for p in chosen}, selected, recalls)
     outcome = {item.name: _run(item, pair, selected, named) for item in chosen}
     warnings += _tie_warnings(pair, chosen, outcome, selected)
     if "old" in outcome and not truth.federated:
@@ -205,6 +219,7 @@ def evaluate_pair(pair: Pair, plan: Plan) -> Evaluation:
         inputs=pair.facts(len(selected)),
         warnings=warnings,
         like=None if plan.preset is None else plan.preset.to_dict(pair.iou),
+        agnostic_recall=recalls_at(pair, plan.agnostic_recall, selected, every_group),
     )
 
 

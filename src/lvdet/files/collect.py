@@ -75,16 +75,19 @@ class MaskedFiles:
             raise InputError(f"{self._first[False]} has no masks, but {self._first[True]} does")
 
 
-def new_collector(caps: Sequence[Cap] = (), gt: GroundTruth | None = None) -> _native.Collector:
+def new_collector(
+    caps: Sequence[Cap] = (), gt: GroundTruth | None = None, *, every_box: bool = False
+) -> _native.Collector:
     """A collector of rows: of all, or of those that a cap can keep.
 
     Where the annotations are known, images and classes are numbered as there, and boxes and
-    masks are kept only in cells that count.
+    masks are kept only in cells that count, unless `every_box` asks for all.
     """
     none = np.zeros(0, dtype=np.int64)
     cells = None
     if (
-        gt is not None
+        not every_box
+        and gt is not None
         and gt.negative is not None
         and len(gt.images) * len(gt.categories) <= MOST_CELLS
     ):

@@ -127,12 +127,18 @@ def read_results(
     caps: Sequence[Cap] = (),
     *,
     masks: bool = True,
+    every_box: bool = False,
     progress: Progress | None = None,
 ) -> Results:
     """Reads what evaluating against `gt` needs of files: of all rows image, class and score, of
-    those in cells that count also boxes and masks; of both, only what the caps can keep."""
+    those in cells that count (with `every_box`, of all) also boxes and masks; of both, only what
+    the caps can keep."""
+
+    def collector_of_pair() -> _native.Collector:
+        return new_collector(caps, gt, every_box=every_box)
+
     with track(progress, "reading results") as update:
-        collector, reports = _collect(files.paths, lambda: new_collector(caps, gt), masks, update)
+        collector, reports = _collect(files.paths, collector_of_pair, masks, update)
     return collected_results(collector, files.name, reports, gt, masks=masks)
 
 

@@ -20,10 +20,12 @@ _MOST_GROUPS = 1 << 23
 @dataclass(frozen=True, eq=False)
 class Need:
     """The detections that a budget leaves of some classes (rows of the annotations' categories);
-    all of them where the budget is None."""
+    all of them where the budget is None. `boxes` says that boxes and masks are needed in every
+    cell, and not only where detections count."""
 
     budget: Budget | None
     classes: NDArray[np.int64]
+    boxes: bool = False
 
 
 def everything(gt: GroundTruth) -> list[Need]:

@@ -55,12 +55,10 @@ def match(
     if at is not None and at not in levels:
         raise InputError(f"partners are asked for at IoU {at:g}, which is not among the thresholds")
     assert iou is not None
-    _check(gt, detections, iou)
+    require_comparable(gt, detections, iou)
     if exact_lvis and gt.federated:
         gt = without_empty(gt)
-    area_from_box = iou == "bbox"
-    if exact_lvis and not (options.mask_area and iou != "bbox"):
-        area_from_box = detections.boxes_given
+    area_from_box = takes_box_area(detections, options)
     out = _native.match(
         truth_columns(gt, masks=iou != "bbox", exact_lvis=exact_lvis),
         found_columns(gt, detections, masks=iou != "bbox" or not area_from_box),
@@ -76,15 +74,27 @@ def match(
         thread_count(),
     )
     require_masks(out.pop("failure"), gt, detections)
+    del out["objects"]
     outcomes = Outcomes(*out.pop("outcomes"))
     return Matches(**out, outcomes=outcomes, thresholds=levels, areas=tuple(AREAS), iou=iou)
 
 
-def truth_columns(gt: GroundTruth, *, masks: bool, exact_lvis: bool = False) -> _native.Truth:
-    """The ground truth as kernels take it, with masks where they are compared."""
+def takes_box_area(detections: Detections, options: MatchOptions) -> bool:
+    """Whether a detection's area is its box's, not its mask's."""
+    of_boxes = options.iou == "bbox"
+    if options.exact_lvis and not (options.mask_area and not of_boxes):
+        return detections.boxes_given
+    return of_boxes
+
+
+def truth_columns(
+    gt: GroundTruth, *, masks: bool, exact_lvis: bool = False, one_class: bool = False
+) -> _native.Truth:
+    """The ground truth as kernels take it, with masks where they are compared; `one_class` makes
+    one class of all, which counts in every image."""
     return _native.Truth(
         image=gt.image,
-        category=gt.category,
+        category=np.zeros_like(gt.category) if one_class else gt.category,
         box=gt.box,
         area=gt.area,
         ignore=ignored(gt).view(np.uint8),
@@ -93,19 +103,22 @@ def truth_columns(gt: GroundTruth, *, masks: bool, exact_lvis: bool = False) -> 
         masks=gt.masks.columns if masks and gt.masks is not None else None,
         image_height=gt.images.height,
         image_width=gt.images.width,
-        categories=len(gt.categories),
-        negative=_columns(gt.negative),
-        not_exhaustive=_columns(gt.not_exhaustive),
+        categories=1 if one_class else len(gt.categories),
+        negative=None if one_class else _columns(gt.negative),
+        not_exhaustive=None if one_class else _columns(gt.not_exhaustive),
     )
 
 
-def found_columns(gt: GroundTruth, detections: Detections, *, masks: bool) -> _native.Found:
+def found_columns(
+    gt: GroundTruth, detections: Detections, *, masks: bool, one_class: bool = False
+) -> _native.Found:
     """Detections as kernels take them, with masks where these are looked at."""
+    category_row = category_rows(gt, detections)
     return _native.Found(
         image=detections.image,
         category=detections.category,
         image_rows=image_rows(gt, detections),
-        category_rows=category_rows(gt, detections),
+        category_rows=np.zeros_like(category_row) if one_class else category_row,
         score=detections.score,
         box=detections.box,
         masks=detections.masks.columns if masks and detections.masks is not None else None,
@@ -156,7 +169,8 @@ def require_tables(gt: object, detections: object) -> None:
             )
 
 
-def _check(gt: GroundTruth, detections: Detections, iou: str) -> None:
+def require_comparable(gt: GroundTruth, detections: Detections, iou: str) -> None:
+    """Refuses tables that do not fit, or that lack the masks to be compared."""
     require(pair_problems(gt, detections))
     if iou == "bbox":
         return

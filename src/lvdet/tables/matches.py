@@ -43,6 +43,8 @@ class Matches:
                areas; None where the scores are not those of the matching
     partner:   [K] int32, row of `GroundTruth` that a row is matched with over all areas, at the
                one threshold that was asked for, -1 where with none; None where not asked for
+    overlap:   [K] float64, overlap with the partner, 0 where there is none; None where partners
+               were not asked for
     """
 
     detection: NDArray[np.int32]
@@ -55,6 +57,7 @@ class Matches:
     areas: tuple[str, ...]
     iou: str
     partner: NDArray[np.int32] | None = None
+    overlap: NDArray[np.float64] | None = None
     contested: Contested | None = None
 
     def __repr__(self) -> str:
@@ -84,6 +87,7 @@ class Matches:
             outcomes=self.outcomes.where(keep),
             contested=_contested_where(self.contested, keep),
             partner=None if self.partner is None else self.partner[keep],
+            overlap=None if self.overlap is None else self.overlap[keep],
         )
 
     def with_scores(self, score: NDArray[np.float64], image: NDArray[np.int32]) -> Matches | None:
@@ -108,6 +112,7 @@ class Matches:
             outcomes=self.outcomes.ordered(order),
             contested=None,
             partner=None if self.partner is None else self.partner[order],
+            overlap=None if self.overlap is None else self.overlap[order],
         )
 
     def kept(self, keep: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:

@@ -1,0 +1,80 @@
+"""Detections with how well they are placed: what errors of localisation are computed from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from numbers import Real
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lvdet.calibration.maps import Floats
+from lvdet.errors import InputError
+from lvdet.evaluation.pair import Pair
+
+#: An IoU threshold of 0 means any overlap: the lowest that is above 0.
+_ANY_OVERLAP = float(np.finfo(np.float64).tiny)
+
+
+@dataclass(frozen=True, eq=False)
+class Located:
+    """Detections that count, by class and falling score.
+
+    score:    [N] float64
+    right:    [N] bool, matched with an object
+    overlap:  [N] float64, IoU with that object; 0 for the others
+    category: [N] int32, rows of the annotations' categories
+    objects:  [C] int64, objects to be found
+    """
+
+    score: Floats
+    right: NDArray[np.bool_]
+    overlap: Floats
+    category: NDArray[np.int32]
+    objects: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.score)
+
+    def class_rows(self) -> list[slice]:
+        """[C] the rows of each class."""
+        ends = np.searchsorted(self.category, np.arange(len(self.objects) + 1))
+        return [slice(first, end) for first, end in pairwise(ends.tolist())]
+
+
+def level(threshold: float) -> float:
+    """The threshold as matching takes it: 0 is any overlap."""
+    return max(float(threshold), _ANY_OVERLAP)
+
+
+def require_level(threshold: object) -> None:
+    """Refuses what is no IoU that a match can exceed."""
+    if (
+        isinstance(threshold, bool)
+        or not isinstance(threshold, Real)
+        or not 0 <= float(threshold) < 1
+    ):
+        raise InputError(
+            f"IoU threshold is {threshold!r}, expected a number from 0 (any overlap) to below 1"
+        )
+
+
+def located(pair: Pair, threshold: float, keep: NDArray[np.bool_] | None) -> Located:
+    """Those of the pair that a mask over its ranking ([N], None for all) leaves, matched at an IoU
+    threshold. Those that AP ignores are not among them."""
+    matches, place = pair.matched_at(level(threshold), partners=True)
+    assert matches.overlap is not None
+    matched, ignored = matches.flags(place)
+    counted = ~ignored
+    rows = matches.kept(keep)
+    if rows is not None:
+        counted &= rows
+    right = matched[counted]
+    return Located(
+        pair.results.ranking.score[matches.detection[counted]],
+        right,
+        np.where(right, matches.overlap[counted], 0.0),
+        matches.category[counted],
+        matches.truth[:, 0],
+    )
