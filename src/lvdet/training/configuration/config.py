@@ -75,6 +75,8 @@ class Classifier:
     rarer_than:  equalization: classes in a smaller fraction of the training images are spared (λ)
     sampled_classes: federated: |S|
     others_ratio: balanced_groups: β
+    group_images: federated and balanced_groups: images that such a loss is taken over together; 2,
+                 as on each of 8 GPUs with 16 images per step
     """
 
     loss: str = "softmax"
@@ -84,6 +86,7 @@ class Classifier:
     rarer_than: float = 1e-3
     sampled_classes: int = 50
     others_ratio: float = 16.0
+    group_images: int = 2
 
 
 @dataclass(frozen=True)

@@ -49,6 +49,7 @@ RULES: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "classifier.rarer_than": ("between 0 and 1", lambda part: 0 <= part <= 1),
     "classifier.sampled_classes": ("at least 1", lambda count: count >= 1),
     "classifier.others_ratio": ("more than 0", lambda ratio: ratio > 0),
+    "classifier.group_images": ("at least 1", lambda count: count >= 1),
     "sampler.threshold": ("more than 0 and at most 1", lambda part: 0 < part <= 1),
     "schedule.steps": ("at least 1", lambda steps: steps >= 1),
     "schedule.batch": ("at least 1", lambda batch: batch >= 1),

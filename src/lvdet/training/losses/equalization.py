@@ -38,7 +38,7 @@ class Equalization(ClassLoss):
         self.outputs = len(rare)
         self.register_buffer("rare", rare, persistent=False)
 
-    def loss(self, logits: Tensor, label: Tensor, count: Tensor) -> Tensor:
+    def loss(self, logits: Tensor, label: Tensor, count: Tensor, seed: Tensor) -> Tensor:
         return equalization_loss(logits, label, self.rare, count)
 
     def scores(self, logits: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ from lvdet.training.loop.processes import mean_over_processes
 from lvdet.training.model.box_stage import BoxStage
 from lvdet.training.model.boxes import clip, is_box
 from lvdet.training.model.classifier import Classifier
-from lvdet.training.model.draws import uniform
+from lvdet.training.model.draws import BOXES, uniform
 from lvdet.training.model.mask_head import MaskHead
 from lvdet.training.model.proposals import ProposalNetwork, Proposals
 from lvdet.training.model.recipe import Recipe
@@ -111,7 +111,9 @@ class Detector(nn.Module):
             box, label = boxes.box.flatten(0, 1), boxes.label.flatten()
             hidden = stage.features(features.pooled, _images(boxes.box), box)
             logits = stage.classifier(hidden)
-            losses[f"class{name}"] = stage.classifier.loss(logits, label, count)
+            losses[f"class{name}"] = stage.classifier.loss(
+                logits, label, count, batch.seed + number
+            )
             target = taken(objects.box, boxes.object).flatten(0, 1)
             moving = stage.box_loss(
                 hidden[rows],
@@ -170,7 +172,7 @@ class Detector(nn.Module):
         matched = self._match(box, objects, 0)
         chosen = sample(
             torch.where(there, matched.kind, -1),
-            uniform(seed, box.shape[1], 2),
+            uniform(seed, box.shape[1], BOXES),
             self.recipe.boxes_sampled,
             self.recipe.boxes_foreground_share,
         )

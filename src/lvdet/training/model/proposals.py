@@ -13,7 +13,7 @@ from torchvision.models.detection.rpn import RPNHead
 from lvdet.training.data.batch import Batch, Objects
 from lvdet.training.loop.processes import mean_over_processes
 from lvdet.training.model.boxes import clip, decode, encode, is_box
-from lvdet.training.model.draws import uniform
+from lvdet.training.model.draws import ANCHORS, uniform
 from lvdet.training.model.nms import survivors
 from lvdet.training.model.recipe import Recipe
 from lvdet.training.model.sampling import match, sample, taken
@@ -107,7 +107,7 @@ class ProposalNetwork(nn.Module):
             )
             chosen = sample(
                 matched.kind,
-                uniform(seed, score.shape[1], 1),
+                uniform(seed, score.shape[1], ANCHORS),
                 recipe.anchors_sampled,
                 recipe.anchors_foreground_share,
             )
