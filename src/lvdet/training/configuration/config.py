@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 
+#: The losses that are taken over groups of images.
+GROUPED = ("federated", "balanced_groups")
+
+
 @dataclass(frozen=True)
 class Data:
     """Annotation files in LVIS or COCO format, and the folders that their file names are in.
@@ -26,7 +30,8 @@ class Input:
     by:       "shortest" side, or "longest", which is brought to a random one of `sizes`; of two
               sizes with `between`, to any whole number between them
     largest:  pixels of the longest side at most, for "shortest"
-    test_size: the size for prediction; 0: the largest of `sizes`
+    test_by, test_size: the side and the size for prediction; "": as in training; 0: the largest of
+              `sizes`
     flip:     how often an image is turned from left to right
     """
 
@@ -34,6 +39,7 @@ class Input:
     sizes: tuple[int, ...] = (640, 672, 704, 736, 768, 800)
     between: bool = False
     largest: int = 1333
+    test_by: str = ""
     test_size: int = 0
     flip: float = 0.5
 
@@ -72,7 +78,8 @@ class Classifier:
     normalized:  features and weights of length 1 ("Norm")
     temperature: of the normalised layer; 0: the paper's, 20 for softmax and balanced_groups, 50
                  for the others
-    rarer_than:  equalization: classes in a smaller fraction of the training images are spared (λ)
+    rarer_than:  equalization: classes in a smaller fraction of the annotated training images are spared
+                 (λ)
     sampled_classes: federated: |S|
     others_ratio: balanced_groups: β
     group_images: federated and balanced_groups: images that such a loss is taken over together; 2,
@@ -103,10 +110,13 @@ class Schedule:
 
     batch:        images per step, over all processes
     milestones:   steps after which the rate is multiplied by `decay`
-    warmup_rate, warmup_steps: rate at the first step, and steps until the full rate; -1: the
-                  paper's, 1e-4 and 10,000 for sigmoid, 1e-3 and 1,000 for the others, but a
-                  tenth of all steps at most
+    warmup_factor, warmup_steps: what of the rate the first step has, and steps until the full
+                  rate; -1: the paper's, 1e-4 and 10,000 for sigmoid, 1e-3 and 1,000 for the
+                  others, but a tenth of all steps at most
+    warmup_rate:  the rate at the first step, in place of a factor; -1: by the factor
     clip:         largest norm of the gradient; 0: none
+    accumulate:   parts in which a process takes its images of a step, one after the other, for less
+                  memory; losses are those of the whole
     """
 
     steps: int = 180_000
@@ -114,11 +124,13 @@ class Schedule:
     rate: float = 0.02
     milestones: tuple[int, ...] = (120_000, 160_000)
     decay: float = 0.1
+    warmup_factor: float = -1.0
     warmup_rate: float = -1.0
     warmup_steps: int = -1
     momentum: float = 0.9
     weight_decay: float = 1e-4
     clip: float = 0.0
+    accumulate: int = 1
 
 
 @dataclass(frozen=True)

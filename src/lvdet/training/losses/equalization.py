@@ -27,7 +27,8 @@ def equalization_loss(logits: Tensor, label: Tensor, rare: Tensor, count: Tensor
 
 
 class Equalization(ClassLoss):
-    """`rare`: [K] bool, the classes in a smaller fraction of the training images than λ."""
+    """`rare`: [K] bool, the classes in a smaller fraction than λ of the training images that have
+    annotations."""
 
     rare: Tensor
     bias = log_odds(PRIOR)

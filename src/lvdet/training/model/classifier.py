@@ -23,8 +23,6 @@ from lvdet.training.model.linear import Linear, NormalizedLinear, widened
 #: Standard deviation of the weights at the beginning.
 SPREAD = 0.01
 
-#: Those over groups of images.
-GROUPED = ("federated", "balanced_groups")
 LOSSES = ("softmax", "sigmoid", "equalization", "federated", "balanced_groups")
 
 
@@ -32,7 +30,7 @@ LOSSES = ("softmax", "sigmoid", "equalization", "federated", "balanced_groups")
 class Frequencies:
     """How often the K classes are in the training set.
 
-    images:         its images
+    images:         its images that have annotations
     image_count:    [K] images with each class
     instance_count: [K] objects of each class
     """

@@ -41,6 +41,14 @@ class Candidates(NamedTuple):
     score: Tensor
 
 
+class Counts(NamedTuple):
+    """Scalars that losses are divided by: anchors, boxes, and boxes with masks."""
+
+    anchors: Tensor
+    boxes: Tensor
+    masks: Tensor
+
+
 class _Boxes(NamedTuple):
     """B x S boxes that are trained on.
 
@@ -89,21 +97,32 @@ class Detector(nn.Module):
         """The classifier of each stage."""
         return [stage.classifier for stage in self.stages]  # type: ignore[misc]
 
-    def forward(self, batch: Batch) -> dict[str, Tensor]:
-        """The losses of a batch by name."""
+    def forward(self, batch: Batch, counts: Counts | None = None) -> dict[str, Tensor]:
+        """The losses of a batch by name, divided by counts: without any its own, as means over
+        processes."""
         objects = batch.objects
         assert objects is not None
         features = self.features(batch)
         proposals: Proposals
         losses: dict[str, Tensor]
-        proposals, losses = self.proposals(features.pyramid, batch)
+        proposals, losses = self.proposals(features.pyramid, batch, counts and counts.anchors)
         with torch.no_grad():
             boxes = self._sampled(proposals, objects, batch.seed)
-            count = mean_over_processes((boxes.label >= 0).sum().float()).clamp(min=1)
+            count = (
+                mean_over_processes((boxes.label >= 0).sum().float()).clamp(min=1)
+                if counts is None
+                else counts.boxes
+            )
         rows, weight = self._foreground(boxes)
         if self.mask_head is not None:
             losses["mask"] = self._mask_loss(
-                self.mask_head, features.pooled, boxes, objects, rows, weight
+                self.mask_head,
+                features.pooled,
+                boxes,
+                objects,
+                rows,
+                weight,
+                counts and counts.masks,
             )
         for number, stage in enumerate(self.stages):
             assert isinstance(stage, BoxStage)
@@ -129,6 +148,18 @@ class Detector(nn.Module):
                     boxes = self._matched(clip(moved, batch.size), boxes, objects, number + 1)
                     rows, weight = self._foreground(boxes)
         return losses
+
+    @torch.no_grad()
+    def counted(self, batch: Batch) -> Counts:
+        """What the losses of a batch would be divided by; heads are not needed for it."""
+        objects = batch.objects
+        assert objects is not None
+        pyramid = self.features(batch).pyramid
+        anchors = self.proposals.anchors_sampled(pyramid, objects, batch.seed)
+        boxes = self._sampled(self.proposals(pyramid, batch)[0], objects, batch.seed)
+        foreground = (boxes.label >= 0) & (boxes.label < self.classes)
+        shown = taken(objects.frame, boxes.object)[:, :, 2] > 0
+        return Counts(anchors, (boxes.label >= 0).sum(), (foreground & shown).sum())
 
     def features(self, batch: Batch) -> Features:
         """The pyramid of normalised images; outside of an image they are 0."""
@@ -208,6 +239,7 @@ class Detector(nn.Module):
         objects: Objects,
         rows: Tensor,
         weight: Tensor,
+        count: Tensor | None,
     ) -> Tensor:
         image = _images(boxes.box)[rows]
         box = boxes.box.flatten(0, 1)[rows]
@@ -215,7 +247,9 @@ class Detector(nn.Module):
         number = image * objects.label.shape[1] + boxes.object.flatten()[rows]
         weight = weight * (objects.frame.flatten(0, 1)[number, 2] > 0)
         loss = head.loss(head.logits(levels, image, box, label), box, objects, number)
-        return (loss * weight).sum() / mean_over_processes(weight.sum()).clamp(min=1)
+        if count is None:
+            count = mean_over_processes(weight.sum()).clamp(min=1)
+        return (loss * weight).sum() / count
 
 
 def _images(box: Tensor) -> Tensor:

@@ -43,6 +43,7 @@ FREE = frozenset(
         "model.weights",
         "retrain.checkpoint",
         "schedule.steps",
+        "schedule.accumulate",
         "run.workers",
         "run.log_every",
         "run.checkpoint_every",
