@@ -30,6 +30,7 @@ from lvdet.training.records.run_folder import (
     resumed,
     write_config,
 )
+from lvdet.training.records.scalars import Scalars
 from lvdet.training.records.tensor_file import read_tensors
 from lvdet.training.records.vocabulary import Vocabulary
 
@@ -99,7 +100,8 @@ def train(
                 if checkpoint is None:
                     clear(folder)
                 write_config(folder, config)
-                log = Log(folder / LOG, begun.step)
+                scalars = Scalars(folder, begun.step) if config.run.tensorboard else None
+                log = Log(folder / LOG, begun.step, scalars)
             run = Training(
                 config=config,
                 folder=folder,

@@ -149,6 +149,7 @@ class Run:
     keep:    checkpoints that are kept, and predictions of evaluations
     workers: processes that load images, for each that trains; -1: one per core, which those that
              train on a machine share, up to 8
+    tensorboard: whether the numbers of the log are scalars for TensorBoard too
     precision: "bf16" or "fp32"; "": bf16 on a GPU that has it, else fp32
     """
 
@@ -157,6 +158,7 @@ class Run:
     precision: str = ""
     channels_last: bool = True
     log_every: int = 20
+    tensorboard: bool = False
     checkpoint_every: int = 5_000
     evaluate_every: int = 0
     keep: int = 2
