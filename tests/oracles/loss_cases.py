@@ -91,8 +91,9 @@ class Case:
         if not (self.settings.objectness or name == "balanced_groups"):
             return of_classes
         if name in RANDOM:
-            return lambda z: of_classes(z) + reference.objectness_by_groups(
-                self.parted(z[:, -1], images), labels, classes
+            return lambda z: (
+                of_classes(z)
+                + reference.objectness_by_groups(self.parted(z[:, -1], images), labels, classes)
             )
         return lambda z: of_classes(z) + reference.objectness_loss(z[:, -1], label, classes, count)
 

@@ -2,8 +2,9 @@
 
 K classes, N rows; a label is 0 to K - 1, K for background, -1 for a row that is no sample. What a
 loss draws at random is an argument here. Federated and balanced groups take rows and labels of one
-group of images after the other, as the authors' code has them on one GPU after the other. Logits of balanced groups: the groups by rising count,
-"others" first in each and then its classes in order; objectness is the last logit of all.
+group of images after the other, as the authors' code has them on one GPU after the other. Logits of
+balanced groups: the groups by rising count, "others" first in each and then its classes in order;
+objectness is the last logit of all.
 """
 
 from __future__ import annotations
@@ -103,7 +104,9 @@ def federated_classes(label: Labels, image_count: Sequence[int], size: int, u: F
     return chosen
 
 
-def federated_loss(logits: Sequence[Floats], label: Sequence[Labels], chosen: list[set[int]]) -> float:
+def federated_loss(
+    logits: Sequence[Floats], label: Sequence[Labels], chosen: list[set[int]]
+) -> float:
     """The mean over groups of images of BCE over S, summed, / the samples of the group: each as
     the authors' code has it on a GPU, the mean as gradients of GPUs are averaged."""
     each = []

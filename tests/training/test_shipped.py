@@ -98,7 +98,8 @@ def test_the_list(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", first(3, [*ONE_OF_EACH_KIND, *(n for n in shipped_names() if n not in ONE_OF_EACH_KIND)])
+    "name",
+    first(3, [*ONE_OF_EACH_KIND, *(n for n in shipped_names() if n not in ONE_OF_EACH_KIND)]),
 )
 def test_each_takes_a_step(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     torch.set_num_threads(1)

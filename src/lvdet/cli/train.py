@@ -34,9 +34,7 @@ Examples:
 def run(
     config: Annotated[
         Path | None,
-        typer.Argument(
-            metavar="CONFIG.toml", help="What to train: a file, or a name from --list."
-        ),
+        typer.Argument(metavar="CONFIG.toml", help="What to train: a file, or a name from --list."),
     ] = None,
     assignments: Annotated[
         list[str] | None,
@@ -130,8 +128,8 @@ def _list() -> None:
 
     rows = []
     for one in shipped_configs():
-        steps = read_config(FOLDER / f"{one.name}.toml").schedule.steps
-        rows.append((one.name, f"{steps:,}", one.label, one.what))
+        count = read_config(FOLDER / f"{one.name}.toml").schedule.steps
+        rows.append((one.name, f"{count:,}", one.label, one.what))
     widths = [max(len(row[place]) for row in rows) for place in range(3)]
     for name, steps, label, what in rows:
         print(f"{name:{widths[0]}}  {steps:>{widths[1]}}  {label:{widths[2]}}  {what}")

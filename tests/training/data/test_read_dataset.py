@@ -100,6 +100,8 @@ def test_lvis_names_come_from_addresses(small):
     found = [data.path(row).relative_to(small.folder).as_posix() for row in range(3)]
     assert found == ["train2017/10.png", "20.png", "30.png"]
     small.images[1]["file_name"] = "other/x.png"
+    assert small.read().path(1).name == "20.png"
+    del small.images[1]["coco_url"]
     with pytest.raises(InputError, match=r"1 of 3 images are missing, the first is other/x\.png"):
         small.read()
 

@@ -119,7 +119,8 @@ def lvis_like_image_counts() -> NDArray[np.int64]:
 def test_of_50_classes_about_43_are_drawn_where_the_reference_draws_them() -> None:
     """Two images of LVIS hold about 7 classes; sixteen hold nearly all 50."""
     counts = lvis_like_image_counts()
-    assert [int(((counts > a) & (counts <= b)).sum()) for a, b in ((0, 10), (10, 100))] == [337, 461]
+    groups = [((counts > low) & (counts <= high)).sum() for low, high in ((0, 10), (10, 100))]
+    assert groups == [337, 461]
     chance = counts / 100_170
     assert 3.5 <= chance.sum() <= 4.0, "classes per image"
     random = np.random.default_rng(3)

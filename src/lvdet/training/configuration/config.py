@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-
 #: The losses that are taken over groups of images.
 GROUPED = ("federated", "balanced_groups")
 
@@ -78,8 +77,8 @@ class Classifier:
     normalized:  features and weights of length 1 ("Norm")
     temperature: of the normalised layer; 0: the paper's, 20 for softmax and balanced_groups, 50
                  for the others
-    rarer_than:  equalization: classes in a smaller fraction of the annotated training images are spared
-                 (λ)
+    rarer_than:  equalization: classes in a smaller fraction (λ) of the annotated training images
+                 are spared
     sampled_classes: federated: |S|
     others_ratio: balanced_groups: β
     group_images: federated and balanced_groups: images that such a loss is taken over together; 2,

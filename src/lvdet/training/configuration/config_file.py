@@ -137,7 +137,9 @@ def _resolved(
         if not equals:
             raise InputError(f"--set {change}: expected section.key=value (see --help)")
         key, where_now = key.strip(), f"--set {change}"
-        flat[key] = _typed(key, _toml_value(text.strip()), where_now, Path.cwd() if absolute else None)
+        flat[key] = _typed(
+            key, _toml_value(text.strip()), where_now, Path.cwd() if absolute else None
+        )
     config = Config()
     for name in _SECTIONS:
         mine = {k.partition(".")[2]: v for k, v in flat.items() if k.startswith(f"{name}.")}

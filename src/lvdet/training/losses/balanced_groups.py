@@ -5,9 +5,9 @@ foreground, is the predictor of objectness that other losses can have besides: t
 them the same. It has one logit and a sigmoid where Li et al. have a softmax over two, which is the
 same function of their difference. Scores are P(foreground) times the softmax within the group.
 
-Means are taken over fixed groups of images, as the authors' code takes them over each GPU's, and are
-0 where such a group has no object of a group of classes. One mean over the batch would weigh the
-rarest classes several times as much.
+Means are taken over fixed groups of images, as the authors' code takes them over each GPU's, and
+are 0 where such a group has no object of a group of classes. One mean over the batch would weigh
+the rarest classes several times as much.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def balanced_groups_loss(
     target = slot[:, label + 1]
 
     def parted(rows: Tensor) -> Tensor:
-        return rows.unflatten(-1, (image_groups, len(label) // image_groups))
+        return rows.reshape(*rows.shape[:-1], image_groups, len(label) // image_groups)
 
     chosen = choose_samples(parted(target > 0), parted(label >= 0), ratio, parted(random))
     losses = torch.stack(

@@ -44,7 +44,7 @@ class ClassLoss(nn.Module):
 
 def in_groups(rows: Tensor, groups: int) -> Tensor:
     """[G, N / G, ...] of [N, ...] rows."""
-    return rows.unflatten(0, (groups, len(rows) // groups))
+    return rows.reshape(groups, len(rows) // groups, *rows.shape[1:])
 
 
 def group_counts(label: Tensor, groups: int) -> Tensor:

@@ -1,7 +1,8 @@
 """Federated loss (Zhou et al. 2021): only the classes that are present, and some that are drawn.
 
 Each group of images has classes of its own, as each GPU has in the authors' code. With LVIS two
-images hold about 7 classes, and 43 of 50 are drawn; a batch of 16 holds about 52, and none would be.
+images hold about 7 classes, and 43 of 50 are drawn; a batch of 16 holds about 52, and none would
+be.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ class Scalars:
             raise InputError(
                 "run.tensorboard is true, but TensorBoard is not installed: pip install tensorboard"
             ) from None
-        self._writer: Any = SummaryWriter(folder / EVENTS, purge_step=step + 1)  # type: ignore[no-untyped-call]
+        self._writer: Any = SummaryWriter(folder / EVENTS, purge_step=step + 1)
 
     def write(self, record: Mapping[str, Any]) -> None:
         """The numbers of a line of the log, at its step."""
