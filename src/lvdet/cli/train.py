@@ -77,7 +77,7 @@ def run(
         _list()
         return
     if config is None:
-        raise InputError("CONFIG.toml is missing: pass a file, or a name from lvdet train --list")
+        raise InputError("CONFIG.toml is missing: pass a file, or a name from --list (see --help)")
     if resume and overwrite:
         raise InputError("--resume and --overwrite cannot be combined")
     require_target(summary)
