@@ -31,8 +31,8 @@ FREQUENCIES = Frequencies(
     instance_count=np.array([5000, 9, 100, 999, 0, 1000, 99], dtype=np.int64),
 )
 SETTINGS = config.Classifier(rarer_than=0.01, sampled_classes=5, others_ratio=1.5)
-#: Three rows of each of four images.
-LABEL = (0, 7, 1, -1, 3, 7, 1, 6, 7, 7, -1, 2)
+#: Three rows of each of four images; two images have 4 samples, the others 6.
+LABEL = (0, 7, 1, -1, 3, -1, 1, 6, 7, 7, 7, 2)
 
 
 @dataclass(frozen=True)
