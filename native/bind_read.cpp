@@ -88,6 +88,7 @@ nb::dict read_annotations_json(int descriptor, bool masks, int threads, std::siz
     out["images.width"] = take(i.width);
     out["images.present"] = take(i.present);
     out["images.file_names"] = text_list(i.file_names);
+    out["images.addresses"] = text_list(i.addresses);
     out["images.negative"] = take(i.negative);
     out["images.negative_end"] = take(i.negative_end);
     out["images.not_exhaustive"] = take(i.not_exhaustive);

@@ -74,7 +74,7 @@ class ImageBlock : public BlockBase {
     std::vector<std::int64_t> id, negative, negative_end, not_exhaustive, not_exhaustive_end;
     std::vector<std::int32_t> height, width;
     std::vector<std::uint8_t> present;
-    std::vector<std::string> file_names;
+    std::vector<std::string> file_names, addresses;
 
     void clear(std::int64_t byte, const char* text) {
         restart(byte, text);
@@ -87,6 +87,7 @@ class ImageBlock : public BlockBase {
         width.clear();
         present.clear();
         file_names.clear();
+        addresses.clear();
     }
     void record(Cursor& cursor) {
         static constexpr auto keys = make_keys("id", "height", "width", "file_name", "coco_url",
@@ -94,6 +95,7 @@ class ImageBlock : public BlockBase {
         const char* const at = cursor.position();
         id_ = height_ = width_ = 0;
         file_name_.clear();
+        address_.clear();
         negative_.clear();
         not_exhaustive_.clear();
         seen_ = 0;
@@ -108,10 +110,10 @@ class ImageBlock : public BlockBase {
                     // LVIS v1 names its files only at the end of this address: COCO's
                     // "train2017/000000000009.jpg".
                     std::string url;
-                    if (!read_text(cursor, keys[4], url) || seen_ & 8u) break;
+                    if (!read_text(cursor, keys[4], url)) break;
                     std::size_t slash = url.rfind('/');
                     if (slash != std::string::npos && slash > 0) slash = url.rfind('/', slash - 1);
-                    file_name_ = slash == std::string::npos ? url : url.substr(slash + 1);
+                    address_ = slash == std::string::npos ? url : url.substr(slash + 1);
                     break;
                 }
                 case 5: read_ids(cursor, keys[5], negative_); break;
@@ -130,7 +132,8 @@ class ImageBlock : public BlockBase {
         not_exhaustive_end.push_back(static_cast<std::int64_t>(not_exhaustive.size()));
         // The two lists, then height and width.
         present.push_back(static_cast<std::uint8_t>((seen_ >> 5 & 3) | (seen_ >> 1 & 3) << 2));
-        file_names.push_back(file_name_);
+        file_names.push_back(seen_ & 8u ? file_name_ : address_);
+        addresses.push_back(address_);
         ++rows_;
     }
 
@@ -154,7 +157,7 @@ class ImageBlock : public BlockBase {
     }
 
     std::int64_t id_ = 0, height_ = 0, width_ = 0;
-    std::string file_name_;
+    std::string file_name_, address_;
     std::vector<std::int64_t> negative_, not_exhaustive_;
     unsigned seen_ = 0;
     std::array<std::int8_t, 8> follows_ = in_order<7>();
@@ -251,6 +254,7 @@ void read_annotations(const File& file, bool masks, int threads, std::size_t chu
         append_shifted(to.not_exhaustive_end, block.not_exhaustive_end, to.not_exhaustive.size());
         append(to.not_exhaustive, block.not_exhaustive);
         to.file_names.insert(to.file_names.end(), block.file_names.begin(), block.file_names.end());
+        to.addresses.insert(to.addresses.end(), block.addresses.begin(), block.addresses.end());
         to.rows += block.rows();
     };
     auto commit_categories = [&](CategoryBlock& block) {

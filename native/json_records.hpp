@@ -29,7 +29,7 @@ struct ImageColumns {
     Column<std::int32_t> height, width;
     Column<std::uint8_t> present;  // bits: negative, not_exhaustive, height, width
     Column<std::int64_t> negative, negative_end, not_exhaustive, not_exhaustive_end;
-    std::vector<std::string> file_names;
+    std::vector<std::string> file_names, addresses;
     std::int64_t rows = 0;
 };
 

@@ -127,7 +127,9 @@ def test_names_of_images(keys: Json, expected: str, tmp_path: Path) -> None:
     content = coco()
     content["images"] = [{"id": 1, "height": 2, "width": 3} | keys]
     content["annotations"] = []
-    assert read(tmp_path, content).images.file_names == (expected,)
+    images = read(tmp_path, content).images
+    assert images.file_names == (expected,)
+    assert images.addresses == ("val2017/0.jpg" if "coco_url" in keys else "",)
 
 
 def test_names_of_classes(tmp_path: Path) -> None:

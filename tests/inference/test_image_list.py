@@ -35,6 +35,9 @@ def test_file_names_and_addresses(tmp_path: Path) -> None:
             {"id": 7, "file_name": "a.jpg"},
             {"id": -2, "coco_url": "http://images/val2017/b.jpg"},
             {"id": 3, "coco_url": "http://images/val2017/c.jpg"},
+            {"id": 9, "file_name": "val2014_b.jpg", "coco_url": "http://images/val2017/b.jpg"},
+            {"id": 10, "file_name": "old/c.jpg", "coco_url": "http://images/val2017/b.jpg"},
+            {"id": 11, "file_name": "a.jpg", "coco_url": "http://images/val2017/b.jpg"},
         ],
         categories=[{"id": 4, "name": "cat"}],
     )
@@ -43,6 +46,9 @@ def test_file_names_and_addresses(tmp_path: Path) -> None:
         (-2, folder / "val2017/b.jpg"),
         (3, folder / "c.jpg"),
         (7, folder / "a.jpg"),
+        (9, folder / "val2017/b.jpg"),
+        (10, folder / "val2017/b.jpg"),
+        (11, folder / "a.jpg"),
     ]
     assert listed.categories == {4: "cat"}
     for wanted in ("-2", "b.jpg", "b", "val2017/b.jpg"):

@@ -1,8 +1,10 @@
 """The losses of the classifier by their formulas, in float64 and one entry at a time.
 
 K classes, N rows; a label is 0 to K - 1, K for background, -1 for a row that is no sample. What a
-loss draws at random is an argument here. Logits of balanced groups: the groups by rising count,
-"others" first in each and then its classes in order; objectness is the last logit of all.
+loss draws at random is an argument here. Federated and balanced groups take rows and labels of one
+group of images after the other, as the authors' code has them on one GPU after the other. Logits of
+balanced groups: the groups by rising count, "others" first in each and then its classes in order;
+objectness is the last logit of all.
 """
 
 from __future__ import annotations
@@ -85,8 +87,36 @@ def equalization_loss(
     return weighted_binary_loss(logits, label, count, weight)
 
 
-def federated_loss(logits: Floats, label: Labels, count: float, chosen: set[int]) -> float:
-    return weighted_binary_loss(logits, label, count, lambda i, j: float(j in chosen))
+def federated_classes(label: Labels, image_count: Sequence[int], size: int, u: Floats) -> set[int]:
+    """S of one group of images, after Zhou et al. and their `get_fed_loss_inds`.
+
+    The classes of its boxes, and while they are fewer than `size` others without replacement, with
+    chances in proportion to the root of the image count. The class drawn first is the one whose
+    exponential of rate sqrt(count), made of its uniform number u, is least, and so on.
+    """
+    chosen = {y for y in label if 0 <= y < len(image_count)}
+    waiting = [
+        (-math.log1p(-u[c]) / math.sqrt(count), c) for c, count in enumerate(image_count) if count
+    ]
+    for _, c in sorted(waiting):
+        if len(chosen) < size:
+            chosen.add(c)
+    return chosen
+
+
+def federated_loss(
+    logits: Sequence[Floats], label: Sequence[Labels], chosen: list[set[int]]
+) -> float:
+    """The mean over groups of images of BCE over S, summed, / the samples of the group: each as
+    the authors' code has it on a GPU, the mean as gradients of GPUs are averaged."""
+    each = []
+    for z, y, of_group in zip(logits, label, chosen, strict=True):
+        samples = sum(1 for one in y if one != -1)
+        total = sum(
+            binary(z[i][c], int(y[i] == c)) for i in range(len(y)) if y[i] != -1 for c in of_group
+        )
+        each.append(total / samples if samples else 0.0)
+    return sum(each) / len(each)
 
 
 def groups_of(instance_count: Sequence[int]) -> list[list[int]]:
@@ -106,23 +136,54 @@ def group_logits(logits: Floats, groups: list[list[int]]) -> list[Floats]:
     return parts
 
 
+def others_taken(own: list[int], others: list[int], ratio: float, u: Floats) -> set[int]:
+    """A bin's rows after Li et al.'s `_sample_others`: its own and int(ratio · their number) of the
+    others, those of the least u; all of them where that is not fewer; without own rows none."""
+    if not own:
+        return set()
+    wanted = int(len(own) * ratio)
+    if wanted >= len(others):
+        return {*own, *others}
+    return {*own, *sorted(others, key=lambda i: u[i])[:wanted]}
+
+
 def balanced_groups_loss(
-    logits: Floats, label: Labels, groups: list[list[int]], chosen: Sequence[set[int]]
+    logits: Sequence[Floats],
+    label: Sequence[Labels],
+    bins: list[list[int]],
+    ratio: float,
+    u: Sequence[Sequence[Floats]],
 ) -> float:
-    """The sum over groups of the mean over the group's chosen rows; group 0 is objectness."""
-    total = 0.0
-    for group, part, rows in zip(groups, group_logits(logits, groups), chosen, strict=True):
-        terms = [
-            cross_entropy(part[i], 1 + group.index(label[i]) if label[i] in group else 0)
-            for i in sorted(rows)
-        ]
-        total += sum(terms) / len(terms) if terms else 0.0
-    return total
+    """The mean over groups of images of what the authors' code has on a GPU: for each bin of
+    classes the cross-entropy summed over its rows, / max(1, their number). u: by group and bin."""
+    each = []
+    for z, y, random in zip(logits, label, u, strict=True):
+        total = 0.0
+        for classes, part, mine in zip(bins, group_logits(z, bins), random, strict=True):
+            own = [i for i in range(len(y)) if y[i] in classes]
+            others = [i for i in range(len(y)) if y[i] not in classes and y[i] != -1]
+            rows = others_taken(own, others, ratio, mine)
+            terms = [
+                cross_entropy(part[i], 1 + classes.index(y[i]) if i in own else 0)
+                for i in sorted(rows)
+            ]
+            total += sum(terms) / max(1, len(terms))
+        each.append(total)
+    return sum(each) / len(each)
 
 
 def objectness_loss(logit: Floats, label: Labels, classes: int, count: float) -> float:
     pairs = zip(logit, label, strict=True)
     return sum(binary(x, int(y < classes)) for x, y in pairs if y != -1) / count
+
+
+def objectness_by_groups(logit: Sequence[Floats], label: Sequence[Labels], classes: int) -> float:
+    """The mean over groups of images of each one's mean over its samples."""
+    each = [
+        objectness_loss(x, y, classes, max(1, sum(1 for one in y if one != -1)))
+        for x, y in zip(logit, label, strict=True)
+    ]
+    return sum(each) / len(each)
 
 
 def group_scores(logits: Floats, groups: list[list[int]]) -> Floats:

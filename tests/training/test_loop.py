@@ -75,6 +75,7 @@ def test_the_step_is_plain_sgd(tmp_path: Path) -> None:
 def test_clipping(tmp_path: Path) -> None:
     what = config()
     what = replace(what, schedule=replace(what.schedule, clip=1e-3, momentum=0.0, weight_decay=0.0))
+    what = replace(what, schedule=replace(what.schedule, warmup_rate=0.001))
     run = training(tmp_path, what)
     before = [weight.detach().clone() for weight in run.detector.parameters()]
     run.train_step(next(batches(0, 1)))
@@ -125,7 +126,7 @@ def test_memory_that_is_full(tmp_path: Path) -> None:
     model.fail = fail
     with pytest.raises(LvdetError) as caught:
         training(tmp_path, config(), model=model).run_steps(batches(0, 12))
-    for words in ("step 7", "4 images", "up to 800", "schedule.batch", "step-000000006"):
+    for words in ("step 7", "4 images", "up to 800", "schedule.accumulate", "step-000000006"):
         assert words in str(caught.value)
     assert names(tmp_path) == ["step-000000004", "step-000000006"]
 

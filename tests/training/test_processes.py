@@ -14,16 +14,19 @@ import pytest
 import torch
 
 from lvdet.training.configuration.config_file import read_config
-from lvdet.training.loop.processes import any_over_processes, joined
+from lvdet.training.loop.processes import joined, mean_over_processes
 from lvdet.training.losses.balanced_groups import BalancedGroups
 from lvdet.training.losses.class_loss import ClassLoss
 from lvdet.training.losses.federated import Federated
+from lvdet.training.losses.softmax import Softmax
 from lvdet.training.train import train
 from training.tiny_set import write_set
 
-ROWS, FEATURES = 24, 5
+ROWS, FEATURES, IMAGES = 24, 5, 8
+PER_IMAGE = ROWS // IMAGES
 
-#: Classes of two groups; the halves of the labels have different ones, and not as many samples.
+#: Classes of two groups; the halves of the labels, of four images each, have different ones, and
+#: not as many samples.
 COUNTS = [5, 50, 5, 50, 5, 50, 5, 50]
 LABELS = [0, 1, 1, 8, 8, 8] * 2 + [2, 3, 8, -1, -1, 5] * 2
 
@@ -66,26 +69,29 @@ def gradient(loss: ClassLoss, rows: slice, samples: float) -> list[list[float]]:
     random = np.random.default_rng(3)
     x = torch.tensor(random.normal(size=(ROWS, FEATURES)))[rows]
     weight = torch.tensor(random.normal(size=(FEATURES, loss.outputs)), requires_grad=True)
-    torch.manual_seed(7)
-    loss.loss(x @ weight, torch.tensor(LABELS)[rows], torch.tensor(samples)).backward()
+    seed = torch.arange(IMAGES)[slice(rows.start // PER_IMAGE, rows.stop // PER_IMAGE)]
+    loss.loss(x @ weight, torch.tensor(LABELS)[rows], torch.tensor(samples), seed).backward()
     assert weight.grad is not None
     found: list[list[float]] = weight.grad.tolist()
     return found
 
 
 def losses() -> list[ClassLoss]:
-    """β is so large that every sample of a process is chosen."""
+    """One β chooses every sample, the other some of them."""
     counts = torch.tensor(COUNTS)
-    return [BalancedGroups(counts, 1000.0), Federated(counts, 7)]
+    return [
+        *(BalancedGroups(counts, ratio, 2) for ratio in (1000.0, 1.0)),
+        Federated(counts, 5, 2),
+        Softmax(len(COUNTS)),
+    ]
 
 
 def gradients_of_halves(rank: int) -> dict[str, object]:
     samples = sum(label >= 0 for label in LABELS) / 2
     half = slice(rank * ROWS // 2, (rank + 1) * ROWS // 2)
-    mask = torch.tensor([rank == 0, rank == 1, False])
     with joined("cpu"):
         return {
-            "any": any_over_processes(mask).tolist(),
+            "mean": mean_over_processes(torch.tensor(float(rank))).item(),
             "gradients": [gradient(loss, half, samples) for loss in losses()],
         }
 
@@ -95,10 +101,10 @@ def test_losses_have_the_gradient_of_one_process() -> None:
     for done in on_two("gradients_of_halves"):
         assert done.returncode == 0, done.stderr
         halves.append(json.loads(done.stdout))
-    assert [half["any"] for half in halves] == [[True, True, False]] * 2
+    assert [half["mean"] for half in halves] == [0.5, 0.5]
     samples = sum(label >= 0 for label in LABELS)
     for number, loss in enumerate(losses()):
-        whole = gradient(loss, slice(None), samples)
+        whole = gradient(loss, slice(0, ROWS), samples)
         mean = np.mean([half["gradients"][number] for half in halves], axis=0)
         np.testing.assert_allclose(mean, whole, rtol=1e-9, err_msg=type(loss).__name__)
 
@@ -124,8 +130,3 @@ def test_processes_that_would_go_on_from_different_steps(
             done.stderr
         )
     assert (tmp_path / "run0" / "checkpoints" / "step-000000003").exists()
-
-
-def test_one_process_alone() -> None:
-    mask = torch.tensor([True, False])
-    assert any_over_processes(mask) is mask

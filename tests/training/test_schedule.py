@@ -27,18 +27,20 @@ def test_as_torch_does_it() -> None:
 def test_the_paper() -> None:
     schedule = resolved_schedule(Config())
     rates = [rate_at(schedule, step) for step in (0, 500, 1_000, 119_999, 120_000, 160_000)]
-    assert rates == pytest.approx([0.001, 0.0105, 0.02, 0.02, 0.002, 0.0002])
+    assert rates == pytest.approx([2e-5, 0.01001, 0.02, 0.02, 0.002, 0.0002])
 
 
 def test_sigmoid_warms_up_for_longer() -> None:
     schedule = resolved_schedule(Config(classifier=Classifier(loss="sigmoid")))
     rates = [rate_at(schedule, step) for step in (0, 5_000, 10_000)]
-    assert rates == pytest.approx([1e-4, (1e-4 + 0.02) / 2, 0.02])
+    assert rates == pytest.approx([2e-6, (2e-6 + 0.02) / 2, 0.02])
 
 
-def test_a_low_rate_is_not_warmed_up_from_above() -> None:
-    schedule = resolved_schedule(Config(schedule=Schedule(rate=1e-5)))
-    assert {rate_at(schedule, step) for step in (0, 10, 1_000)} == {1e-5}
+def test_warm_up_from_a_factor_or_a_rate_that_is_given() -> None:
+    for given, expected in (({"warmup_factor": 0.25}, 0.005), ({"warmup_rate": 0.001}, 0.001)):
+        schedule = resolved_schedule(Config(schedule=Schedule(**given)))
+        assert rate_at(schedule, 0) == pytest.approx(expected)
+        assert rate_at(schedule, 500) == pytest.approx((expected + 0.02) / 2)
 
 
 @pytest.mark.parametrize(

@@ -45,12 +45,13 @@ def torchrun(folder: Path, out: Path, *options: str) -> subprocess.Popen[str]:
     )
 
 
-@pytest.mark.parametrize("loss", first(1, ["federated", "softmax"]))
+@pytest.mark.parametrize("loss", first(1, ["federated", "balanced_groups", "softmax"]))
 def test_two_processes_train_as_one(loss: str, tmp_path: Path) -> None:
-    """With as many classes that the federated loss has to draw."""
+    """With as many classes that the federated loss has to draw, and two images in each process."""
     torch.set_num_threads(1)
     write_set(tmp_path, names=tuple(f"class {number}" for number in range(9)))
-    changes = [*CHANGES, f"classifier.loss={loss}", "classifier.sampled_classes=5"]
+    changes = [*CHANGES, "schedule.batch=4", f"classifier.loss={loss}"]
+    changes += ["classifier.sampled_classes=5", "classifier.others_ratio=1"]
     with torchrun(tmp_path, tmp_path / "two", *sets(*changes)) as process:
         out, err = process.communicate(timeout=200)
     assert process.returncode == 0, err

@@ -24,13 +24,18 @@ EXAMPLES = """\b
 Examples:
   lvdet train images/config.toml
   lvdet train mask_rcnn.toml --set schedule.rate=0.01 --set classifier.loss=federated
+  lvdet train --list
+  lvdet train federated --set data.train=train.json --set data.train_images=images
   lvdet train mask_rcnn.toml -o runs/second --resume
   torchrun --nproc-per-node 8 -m lvdet train mask_rcnn.toml
 """
 
 
 def run(
-    config: Annotated[Path, typer.Argument(metavar="CONFIG.toml", help="What to train.")],
+    config: Annotated[
+        Path | None,
+        typer.Argument(metavar="CONFIG.toml", help="What to train: a file, or a name from --list."),
+    ] = None,
     assignments: Annotated[
         list[str] | None,
         typer.Option(
@@ -60,23 +65,31 @@ def run(
         Path | None,
         typer.Option(metavar="FILE.json", help="Write checkpoint, losses and AP as JSON."),
     ] = None,
+    listed: Annotated[
+        bool, typer.Option("--list", help="List the configs of the paper's rows, and stop.")
+    ] = False,
 ) -> None:
     """Train a detector from a config file.
 
     Ctrl-C writes a checkpoint and stops; --resume continues from it with identical results.
     """
+    if listed:
+        _list()
+        return
+    if config is None:
+        raise InputError("CONFIG.toml is missing: pass a file, or a name from --list (see --help)")
     if resume and overwrite:
         raise InputError("--resume and --overwrite cannot be combined")
     require_target(summary)
 
-    from lvdet.training.configuration.config_file import read_config
+    from lvdet.training.configuration.config_file import config_name, read_config
     from lvdet.training.loop.stopping import StoppedError
     from lvdet.training.records.live_line import LiveLine
     from lvdet.training.records.log import read_log
     from lvdet.training.train import train
 
     resolved = read_config(config, assignments or [])
-    folder = output or Path("runs") / config.stem
+    folder = output or Path("runs") / config_name(config)
     first = os.environ.get("RANK", "0") == "0"
     try:
         checkpoint = train(
@@ -106,6 +119,20 @@ def run(
         }
         write_json(content, summary)
     print(checkpoint)
+
+
+def _list() -> None:
+    """The configs that ship with lvdet, a line each."""
+    from lvdet.training.configuration.config_file import read_config
+    from lvdet.training.configuration.shipped import FOLDER, shipped_configs
+
+    rows = []
+    for one in shipped_configs():
+        count = read_config(FOLDER / f"{one.name}.toml").schedule.steps
+        rows.append((one.name, f"{count:,}", one.label, one.what))
+    widths = [max(len(row[place]) for row in rows) for place in range(3)]
+    for name, steps, label, what in rows:
+        print(f"{name:{widths[0]}}  {steps:>{widths[1]}}  {label:{widths[2]}}  {what}")
 
 
 def _check(config: Config, trained: Vocabulary, progress: Progress | None) -> None:

@@ -137,7 +137,11 @@ def _build(
             columns[name] = columns[name][kept]
     gt = GroundTruth(
         images=Images(
-            image_ids, height, width, tuple(columns["images.file_names"][i] for i in image_order)
+            image_ids,
+            height,
+            width,
+            tuple(columns["images.file_names"][i] for i in image_order),
+            tuple(columns["images.addresses"][i] for i in image_order),
         ),
         categories=Categories(
             category_ids,

@@ -32,7 +32,7 @@ def identity(
         "step": model.step,
         "weights": checksum(model.detector),
         "images": checksum_of_images(images),
-        "size": {name: size[name] for name in ("by", "sizes", "largest", "test_size")},
+        "size": {name: size[name] for name in ("by", "sizes", "largest", "test_by", "test_size")},
     }
 
 

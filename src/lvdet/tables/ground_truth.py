@@ -18,13 +18,15 @@ from lvdet.tables.masks import Masks
 class Images:
     """The images, by ascending id; elsewhere an image is its row here.
 
-    ids: [I] int64; height, width: [I] int32, pixels; file_names: I strings ("" unknown).
+    ids: [I] int64; height, width: [I] int32, pixels; file_names: I strings ("" unknown);
+    addresses: I strings, the last two parts of addresses on the web ("" unknown), or none at all.
     """
 
     ids: NDArray[np.int64]
     height: NDArray[np.int32]
     width: NDArray[np.int32]
     file_names: tuple[str, ...]
+    addresses: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         count = len(self.ids)

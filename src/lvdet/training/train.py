@@ -10,7 +10,7 @@ import torch
 
 from lvdet.errors import InputError
 from lvdet.files.progress import Progress
-from lvdet.training.configuration.config import Config
+from lvdet.training.configuration.config import GROUPED, Config
 from lvdet.training.loop.initial_weights import begin_model, settled
 from lvdet.training.loop.loop import Evaluate, Training
 from lvdet.training.loop.optimizer import build_optimizer, load_momenta
@@ -30,6 +30,7 @@ from lvdet.training.records.run_folder import (
     resumed,
     write_config,
 )
+from lvdet.training.records.scalars import Scalars
 from lvdet.training.records.tensor_file import read_tensors
 from lvdet.training.records.vocabulary import Vocabulary
 
@@ -70,11 +71,7 @@ def train(
         raise InputError(f"device is {device!r}, expected cuda or cpu")
     require_full_rate(resolved_schedule(config))
     with joined(device) as process, stopping() as stop:
-        if config.schedule.batch % process.world:
-            raise InputError(
-                f"schedule.batch is {config.schedule.batch}, not a multiple of the "
-                f"{process.world} processes"
-            )
+        _require_whole_shares(config, process.world)
         if process.first:
             (require_own if resume or overwrite else require_new)(folder)
         annotations = Path(config.data.train)
@@ -105,7 +102,8 @@ def train(
                 if checkpoint is None:
                     clear(folder)
                 write_config(folder, config)
-                log = Log(folder / LOG, begun.step)
+                scalars = Scalars(folder, begun.step) if config.run.tensorboard else None
+                log = Log(folder / LOG, begun.step, scalars)
             run = Training(
                 config=config,
                 folder=folder,
@@ -130,6 +128,26 @@ def train(
             )
             run.run_steps(loader)
     return checkpoint_after(folder, config.schedule.steps)
+
+
+def _require_whole_shares(config: Config, processes: int) -> None:
+    """Refuses a batch that processes, parts and groups of images cannot share equally."""
+    batch, parts, group = (
+        config.schedule.batch,
+        config.schedule.accumulate,
+        config.classifier.group_images,
+    )
+    if batch % (processes * parts):
+        times = f" times schedule.accumulate, {parts}" if parts > 1 else ""
+        raise InputError(
+            f"schedule.batch is {batch}, not a multiple of the {processes} processes{times}"
+        )
+    share = batch // (processes * parts)
+    if config.classifier.loss in GROUPED and share % group:
+        raise InputError(
+            f"schedule.batch is {batch}, {share} images at a time in each process, not a multiple "
+            f"of classifier.group_images, {group}"
+        )
 
 
 def _require_one_step(process: Process, step: int, folder: Path) -> None:

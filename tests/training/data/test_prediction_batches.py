@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -50,6 +52,9 @@ def test_the_size_for_prediction(images):
     (made,) = prediction_batches(images[:2], options, 8, 0)
     assert made.batch.size.tolist() == [[20, 40], [40, 20]]
     assert list(prediction_batches([], options, 8, 0)) == []
+    by_shortest = replace(options, test_by="shortest")
+    (made,) = prediction_batches(images[:2], by_shortest, 8, 0)
+    assert made.batch.size.tolist() == [[40, 80], [80, 40]]
 
 
 @pytest.mark.parametrize("workers", [0, 1])

@@ -10,6 +10,7 @@ import pytest
 from lvdet.errors import InputError
 from lvdet.files.records import masks_from_segmentations
 from lvdet.training.data import read_dataset
+from lvdet.training.records.vocabulary import Vocabulary
 from training.data.small_sets import SmallSet, random_set
 
 
@@ -47,6 +48,7 @@ def test_columns(small):
     assert data.instance_count.tolist() == [1, 2, 1]
     assert [classes.tolist() for classes in data.image_classes] == [[0, 1], [], [2]]
     assert data.trainable.tolist() == [0, 2]
+    assert Vocabulary.of(data).frequencies.images == 2, "EQL's fractions are of these"
     assert [data.path(row).name for row in range(3)] == ["10.png", "20.png", "30.png"]
     assert data.path(1).is_file()
 
@@ -100,6 +102,8 @@ def test_lvis_names_come_from_addresses(small):
     found = [data.path(row).relative_to(small.folder).as_posix() for row in range(3)]
     assert found == ["train2017/10.png", "20.png", "30.png"]
     small.images[1]["file_name"] = "other/x.png"
+    assert small.read().path(1).name == "20.png"
+    del small.images[1]["coco_url"]
     with pytest.raises(InputError, match=r"1 of 3 images are missing, the first is other/x\.png"):
         small.read()
 

@@ -15,7 +15,9 @@ from lvdet.training.losses.balanced_groups import (
     balanced_groups_loss,
     choose_samples,
     lay_out,
+    row_draws,
 )
+from oracles.loss_references import others_taken
 
 torch.set_num_threads(1)
 
@@ -40,7 +42,7 @@ def test_groups_without_classes_have_no_slots() -> None:
     layout = lay_out(torch.tensor([5000, 3, 7000]))
     assert layout.sizes == [2, 3]
     assert layout.column.tolist() == [3, 1, 4]
-    assert BalancedGroups(torch.tensor([5000, 3, 7000]), 8.0).outputs == 5
+    assert BalancedGroups(torch.tensor([5000, 3, 7000]), 8.0, 2).outputs == 5
 
 
 def test_loss_by_hand() -> None:
@@ -51,7 +53,7 @@ def test_loss_by_hand() -> None:
     layout = lay_out(torch.tensor([50, 5, 50, 5]))
     logits = torch.tensor([[1.0, 2.0, 5.0, 3.0, 4.0, 9.0]] * 3, dtype=torch.float64).log()
     logits.requires_grad_()
-    count_of_all = (layout.sizes, layout.slot, 9.0)
+    count_of_all = (layout.sizes, layout.slot, 9.0, torch.rand(2, 3), 1)
     both = balanced_groups_loss(logits, torch.tensor([3, 0, 4]), *count_of_all)
     expected = -math.log(5 / 8 * 1 / 8 * 1 / 8) / 3 - math.log(3 / 16 * 4 / 16 * 3 / 16) / 3
     assert both.item() == pytest.approx(expected, rel=1e-14)
@@ -74,23 +76,21 @@ def test_as_many_others_as_wanted_or_there(label: list[int], ratio: float, seed:
     """Labels 0 to 2 are of three groups, 3 is background."""
     rows = torch.tensor(label, dtype=torch.int64)
     own = torch.arange(3)[:, None] == rows
-    torch.manual_seed(seed)
-    chosen = choose_samples(own, rows >= 0, ratio).numpy()
+    random = row_draws(torch.tensor([seed]), len(label), 3)
+    chosen = choose_samples(own, rows >= 0, ratio, random).numpy()
     for group in range(3):
-        foreground = label.count(group)
-        others = len(label) - label.count(-1) - foreground
-        taken = [label[i] for i in np.flatnonzero(chosen[group])]
-        assert taken.count(group) == foreground
-        assert -1 not in taken
-        assert len(taken) - foreground == min(round(ratio * foreground), others)
+        mine = [i for i, y in enumerate(label) if y == group]
+        others = [i for i, y in enumerate(label) if y not in (group, -1)]
+        expected = others_taken(mine, others, ratio, random[group].numpy())
+        assert set(np.flatnonzero(chosen[group]).tolist()) == expected
 
 
 def test_others_have_equal_chances() -> None:
     """Of two groups with one and two own samples, β = 2, over 3,000 draws."""
     rows = torch.tensor([0, 1, 1, 2, 2, 2, -1, 2])
     own = torch.arange(2)[:, None] == rows
-    torch.manual_seed(4)
-    draws = torch.stack([choose_samples(own, rows >= 0, 2.0) for _ in range(3000)]).double()
+    random = row_draws(torch.arange(3000) * 11, 3000 * 8, 2).view(2, 3000, 8).movedim(1, 0)
+    draws = choose_samples(own, rows >= 0, 2.0, random).double()
     chance = torch.tensor(
         [[1] + [2 / 6] * 5 + [0, 2 / 6], [4 / 5, 1, 1] + [4 / 5] * 3 + [0, 4 / 5]],
         dtype=torch.float64,
@@ -99,9 +99,19 @@ def test_others_have_equal_chances() -> None:
     assert bool(((draws.mean(dim=0) - chance).abs() <= 3.5 * spread + 1e-12).all())
 
 
-def test_equal_keys_change_no_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of 8,192 random float32 some are equal."""
-    monkeypatch.setattr(torch, "rand", lambda shape, device: torch.zeros(shape, device=device))
+def test_equal_keys_change_no_numbers() -> None:
+    """Of random float32 some are equal."""
     rows = torch.tensor([0] * 3 + [1] * 97)
-    chosen = choose_samples((rows == 0)[None], rows >= 0, 4.0)
+    chosen = choose_samples((rows == 0)[None], rows >= 0, 4.0, torch.zeros(1, 100))
     assert chosen.sum() == 3 + 12
+
+
+def test_a_group_of_images_without_a_group_of_classes_halves_its_weight() -> None:
+    """Class 0 is in the first two images alone: as on one of two GPUs."""
+    loss = BalancedGroups(torch.tensor([5]), 8.0, 2)
+    logits = torch.zeros(8, 2, dtype=torch.float64)
+    seed = torch.arange(4)
+    alone = loss.loss(logits[:4], torch.tensor([0, 1, 0, 1]), torch.ones(()), seed[:2])
+    both = loss.loss(logits, torch.tensor([0, 1, 0, 1, 1, 1, 1, 1]), torch.ones(()), seed)
+    assert alone.item() == pytest.approx(math.log(2))
+    assert both.item() == pytest.approx(math.log(2) / 2)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from lvdet.training.losses.federated import Federated, draw_classes, federated_loss
+from lvdet.training.losses.federated import Federated, draw_classes, federated_loss, group_draws
 
 torch.set_num_threads(1)
 
@@ -21,10 +21,10 @@ DRAWS = 4000
 
 def drawn(present: NDArray[np.bool_], size: int, draws: int = DRAWS) -> NDArray[np.bool_]:
     """[draws, K], with the weights that `Federated` makes of IMAGES."""
-    torch.manual_seed(11)
-    weight = Federated(torch.from_numpy(IMAGES), size).weight
-    rows = [draw_classes(torch.from_numpy(present), weight, size) for _ in range(draws)]
-    return torch.stack(rows).numpy()
+    weight = Federated(torch.from_numpy(IMAGES), size, 2).weight
+    random = group_draws(torch.arange(2 * draws) * 1009, draws, len(IMAGES))
+    there = torch.from_numpy(present).expand(draws, -1)
+    return draw_classes(there, weight, size, random).numpy()
 
 
 def chance_of_being_drawn(weight: NDArray[np.float64], size: int) -> NDArray[np.float64]:
@@ -63,7 +63,7 @@ def test_size_and_members(images: list[int], size: int, data: st.DataObject) -> 
     flags = st.lists(st.booleans(), min_size=len(images), max_size=len(images))
     present = torch.tensor(data.draw(flags))
     weight = torch.tensor(images).sqrt()
-    chosen = draw_classes(present, weight, size)
+    chosen = draw_classes(present[None], weight, size, torch.rand(1, len(images)))[0]
     could = present | (weight > 0)
     assert bool((chosen | ~present).all())
     assert bool((could | ~chosen).all())
@@ -78,7 +78,7 @@ def test_background_counts_and_classes_not_drawn_do_not() -> None:
     """With room for two, one present and one alone that can be drawn: classes 2 and 0."""
     logits = torch.randn(3, 4, generator=torch.manual_seed(0)).requires_grad_()
     weight = torch.tensor([3.0, 0.0, 0.0, 0.0])
-    federated_loss(logits, torch.tensor([2, 4, -1]), weight, 2, torch.tensor(2.0)).backward()
+    federated_loss(logits, torch.tensor([2, 4, -1]), weight, 2, torch.rand(1, 4)).backward()
     assert (logits.grad != 0).tolist() == [
         [True, False, True, False],
         [True, False, True, False],
@@ -89,5 +89,49 @@ def test_background_counts_and_classes_not_drawn_do_not() -> None:
 def test_more_present_classes_than_room_stay() -> None:
     logits = torch.randn(5, 9, generator=torch.manual_seed(0)).requires_grad_()
     label = torch.tensor([0, 3, 4, 7, 9])
-    federated_loss(logits, label, torch.ones(9), 2, torch.tensor(2.0)).backward()
+    federated_loss(logits, label, torch.ones(9), 2, torch.rand(1, 9)).backward()
     assert (logits.grad != 0).any(dim=0).nonzero()[:, 0].tolist() == [0, 3, 4, 7]
+
+
+def test_each_group_has_its_own_classes_and_its_own_mean() -> None:
+    """Two groups of two rows, with room for their own class alone; one has a row that is none."""
+    logits = torch.zeros(4, 3, dtype=torch.float64, requires_grad=True)
+    label = torch.tensor([0, 3, 2, -1])
+    loss = federated_loss(logits, label, torch.ones(3), 1, torch.rand(2, 3))
+    assert loss.item() == pytest.approx((2 * np.log(2) / 2 + np.log(2) / 1) / 2)
+    loss.backward()
+    assert logits.grad.tolist() == [[-1 / 8, 0, 0], [1 / 8, 0, 0], [0, 0, -1 / 4], [0, 0, 0]]
+
+
+def lvis_like_image_counts() -> NDArray[np.int64]:
+    """[1203] image counts over 100,170 images as LVIS v1 publishes them: 337 classes in 1 to 10,
+    461 in 11 to 100 and 405 in more, the last of them falling as a power of their rank."""
+    counts = np.concatenate(
+        [
+            np.linspace(1, 10, 337),
+            np.geomspace(11, 100, 461),
+            3.2e5 / np.arange(1, 406) ** 1.13 * np.linspace(0.15, 1, 405),
+        ]
+    )
+    return counts.clip(1, 45_000).round().astype(np.int64)
+
+
+def test_of_50_classes_about_43_are_drawn_where_the_reference_draws_them() -> None:
+    """Two images of LVIS hold about 7 classes; sixteen hold nearly all 50."""
+    counts = lvis_like_image_counts()
+    groups = [((counts > low) & (counts <= high)).sum() for low, high in ((0, 10), (10, 100))]
+    assert groups == [337, 461]
+    chance = counts / 100_170
+    assert 3.5 <= chance.sum() <= 4.0, "classes per image"
+    random = np.random.default_rng(3)
+    there = torch.from_numpy(random.random((4000, 1203)) < chance)
+    means = {}
+    for images in (2, 16):
+        loss = Federated(torch.from_numpy(counts), 50, images)
+        groups = len(there) // images
+        present = there.unflatten(0, (groups, images)).any(dim=1)
+        u = group_draws(torch.from_numpy(random.integers(2**62, size=4000)), groups, 1203)
+        chosen = draw_classes(present, loss.weight, loss.size, u)
+        means[images] = float((chosen & ~present).sum(dim=1).double().mean())
+    assert 41 <= means[2] <= 46
+    assert means[16] < 10

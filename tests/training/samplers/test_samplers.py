@@ -157,11 +157,11 @@ def test_samplers_leave_out_images_without_objects():
         assert seen == {0, 2, 3}
 
 
-def test_repeat_factors_count_images_without_objects():
-    """1 of 4 images has class 1: sqrt(1 / (1 / 4)) = 2, of 2 it would be 1.41."""
+def test_repeat_factors_do_not_count_images_without_objects():
+    """1 of 2 images has class 1: sqrt(1 / (1 / 2)) = 1.41, of 4 it would be 2."""
     image_classes = [np.array([0, 1]), np.array([0]), np.zeros(0, int), np.zeros(0, int)]
     sampler = build_sampler(config.Sampler("repeat_factor", 1.0), MadeDataset(image_classes))
-    np.testing.assert_allclose(sampler.factors, [2, 2**0.5])
+    np.testing.assert_allclose(sampler.factors, [2**0.5, 1])
 
 
 def test_errors():

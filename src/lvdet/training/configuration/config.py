@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+#: The losses that are taken over groups of images.
+GROUPED = ("federated", "balanced_groups")
+
 
 @dataclass(frozen=True)
 class Data:
@@ -26,7 +29,8 @@ class Input:
     by:       "shortest" side, or "longest", which is brought to a random one of `sizes`; of two
               sizes with `between`, to any whole number between them
     largest:  pixels of the longest side at most, for "shortest"
-    test_size: the size for prediction; 0: the largest of `sizes`
+    test_by, test_size: the side and the size for prediction; "": as in training; 0: the largest of
+              `sizes`
     flip:     how often an image is turned from left to right
     """
 
@@ -34,6 +38,7 @@ class Input:
     sizes: tuple[int, ...] = (640, 672, 704, 736, 768, 800)
     between: bool = False
     largest: int = 1333
+    test_by: str = ""
     test_size: int = 0
     flip: float = 0.5
 
@@ -75,9 +80,12 @@ class Classifier:
     normalized:  features and weights of length 1 ("Norm")
     temperature: of the normalised layer; 0: the paper's, 20 for softmax and balanced_groups, 50
                  for the others
-    rarer_than:  equalization: classes in a smaller fraction of the training images are spared (λ)
+    rarer_than:  equalization: classes in a smaller fraction (λ) of the annotated training images
+                 are spared
     sampled_classes: federated: |S|
     others_ratio: balanced_groups: β
+    group_images: federated and balanced_groups: images that such a loss is taken over together; 2,
+                 as on each of 8 GPUs with 16 images per step
     """
 
     loss: str = "softmax"
@@ -87,6 +95,7 @@ class Classifier:
     rarer_than: float = 1e-3
     sampled_classes: int = 50
     others_ratio: float = 16.0
+    group_images: int = 2
 
 
 @dataclass(frozen=True)
@@ -103,10 +112,13 @@ class Schedule:
 
     batch:        images per step, over all processes
     milestones:   steps after which the rate is multiplied by `decay`
-    warmup_rate, warmup_steps: rate at the first step, and steps until the full rate; -1: the
-                  paper's, 1e-4 and 10,000 for sigmoid, 1e-3 and 1,000 for the others, but a
-                  tenth of all steps at most
+    warmup_factor, warmup_steps: what of the rate the first step has, and steps until the full
+                  rate; -1: the paper's, 1e-4 and 10,000 for sigmoid, 1e-3 and 1,000 for the
+                  others, but a tenth of all steps at most
+    warmup_rate:  the rate at the first step, in place of a factor; -1: by the factor
     clip:         largest norm of the gradient; 0: none
+    accumulate:   parts in which a process takes its images of a step, one after the other, for less
+                  memory; losses are those of the whole
     """
 
     steps: int = 180_000
@@ -114,11 +126,13 @@ class Schedule:
     rate: float = 0.02
     milestones: tuple[int, ...] = (120_000, 160_000)
     decay: float = 0.1
+    warmup_factor: float = -1.0
     warmup_rate: float = -1.0
     warmup_steps: int = -1
     momentum: float = 0.9
     weight_decay: float = 1e-4
     clip: float = 0.0
+    accumulate: int = 1
 
 
 @dataclass(frozen=True)
@@ -137,6 +151,7 @@ class Run:
     keep:    checkpoints that are kept, and predictions of evaluations
     workers: processes that load images, for each that trains; -1: one per core, which those that
              train on a machine share, up to 8
+    tensorboard: whether the numbers of the log are scalars for TensorBoard too
     precision: "bf16" or "fp32"; "": bf16 on a GPU that has it, else fp32
     """
 
@@ -145,6 +160,7 @@ class Run:
     precision: str = ""
     channels_last: bool = True
     log_every: int = 20
+    tensorboard: bool = False
     checkpoint_every: int = 5_000
     evaluate_every: int = 0
     keep: int = 2

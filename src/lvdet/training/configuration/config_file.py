@@ -5,7 +5,8 @@
     train_images = "coco"
 
 Every key may be left out but those two. A key that is not known raises, as does a value of
-another type.
+another type. `base = "other.toml"` begins with the values of another file, beside this one or
+shipped with lvdet; what this one has wins.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import Any, get_type_hints
 from lvdet.errors import InputError
 from lvdet.training.configuration.config import Config
 from lvdet.training.configuration.config_rules import check_rules
+from lvdet.training.configuration.shipped import FOLDER, shipped_file
 
 #: Keys with a path, and which of their values are none.
 PATHS: dict[str, tuple[str, ...]] = {
@@ -48,40 +50,96 @@ _WORDS = {
 
 
 def read_config(path: Path, changes: Sequence[str] = ()) -> Config:
-    """The config in a file, with changes "section.key=value" of the command line.
+    """The config in a file, or of a name that ships with lvdet, with changes "section.key=value"
+    of the command line.
 
-    Paths become absolute: those in the file are relative to its folder, those of changes to the
-    current one.
+    Paths become absolute: those in a file are relative to its folder, those of changes and of
+    configs that ship with lvdet to the current one.
     """
+    return _resolved(_chain(_located(path), ()), changes, str(path), True)
+
+
+def config_name(path: Path) -> str:
+    """What a config is called: its file's name without the ending, or its name."""
+    known = None if path.is_file() else shipped_file(str(path))
+    return (known or path).stem
+
+
+def _located(path: Path) -> Path:
+    """The file, or that of a name."""
+    known = None if path.is_file() else shipped_file(str(path))
+    if known is None and not path.exists() and not path.suffix and path.name == str(path):
+        raise InputError(
+            f"{path}: no such file, nor a config that ships with lvdet (lvdet train --list)"
+        )
+    return known or path
+
+
+def _chain(path: Path, after: tuple[Path, ...]) -> list[tuple[Path, dict[str, Any]]]:
+    """A file's values and those it is based on, the base first."""
+    if path.resolve() in after:
+        raise InputError(f"{after[0]}: base leads back to {path}")
+    values = _read(path)
+    base = values.pop("base", None)
+    if base is None:
+        return [(path, values)]
+    if not isinstance(base, str):
+        raise InputError(f"{path}: base is {_short(base)}, expected a file or a name")
+    beside = path.parent / Path(base).expanduser()
+    found = beside if beside.is_file() else shipped_file(base)
+    if found is None:
+        raise InputError(
+            f"{path}: base is {base!r}, which is neither a file beside it nor a config that ships "
+            "with lvdet (lvdet train --list)"
+        )
+    return [*_chain(found, (*after, path.resolve())), (path, values)]
+
+
+def _read(path: Path) -> dict[str, Any]:
     try:
-        values = tomllib.loads(path.read_bytes().decode())
+        return tomllib.loads(path.read_bytes().decode())
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: not UTF-8 text (byte {error.start:,})") from None
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path}: not TOML: {error}") from None
-    return resolved(values, changes, str(path), path.parent)
 
 
 def resolved(
     values: Mapping[str, Any], changes: Sequence[str], where: str, folder: Path | None
 ) -> Config:
     """The config of nested values; `where` is what errors name. Without a folder paths stay."""
+    file = Path(where) if folder is None else folder / Path(where).name
+    return _resolved([(file, dict(values))], changes, where, folder is not None)
+
+
+def _resolved(
+    files: Sequence[tuple[Path, Mapping[str, Any]]],
+    changes: Sequence[str],
+    where: str,
+    absolute: bool,
+) -> Config:
+    """The config of the values of files, the later ones winning."""
     flat: dict[str, Any] = {}
-    for section, content in values.items():
-        if section not in _SECTIONS:
-            raise InputError(f"{where}: unknown section or key {section}{_nearest(section)}")
-        if not isinstance(content, Mapping):
-            raise InputError(f"{where}: {section} is {_short(content)}, expected [{section}]")
-        for key, value in content.items():
-            flat[f"{section}.{key}"] = _typed(f"{section}.{key}", value, where, folder)
+    for number, (file, values) in enumerate(files, start=1):
+        named = where if number == len(files) else str(file)
+        folder = (Path.cwd() if file.parent == FOLDER else file.parent) if absolute else None
+        for section, content in values.items():
+            if section not in _SECTIONS:
+                raise InputError(f"{named}: unknown section or key {section}{_nearest(section)}")
+            if not isinstance(content, Mapping):
+                raise InputError(f"{named}: {section} is {_short(content)}, expected [{section}]")
+            for key, value in content.items():
+                flat[f"{section}.{key}"] = _typed(f"{section}.{key}", value, named, folder)
     for change in changes:
         key, equals, text = change.partition("=")
         if not equals:
             raise InputError(f"--set {change}: expected section.key=value (see --help)")
         key, where_now = key.strip(), f"--set {change}"
-        flat[key] = _typed(key, _toml_value(text.strip()), where_now, folder and Path.cwd())
+        flat[key] = _typed(
+            key, _toml_value(text.strip()), where_now, Path.cwd() if absolute else None
+        )
     config = Config()
     for name in _SECTIONS:
         mine = {k.partition(".")[2]: v for k, v in flat.items() if k.startswith(f"{name}.")}

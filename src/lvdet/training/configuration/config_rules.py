@@ -14,6 +14,7 @@ from lvdet.training.configuration.config import Config
 #: The values of keys that have few.
 CHOICES = {
     "input.by": ("shortest", "longest"),
+    "input.test_by": ("", "shortest", "longest"),
     "model.kind": ("mask_rcnn", "cascade_rcnn"),
     "model.backbone": (
         "resnet50",
@@ -50,6 +51,7 @@ RULES: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "classifier.rarer_than": ("between 0 and 1", lambda part: 0 <= part <= 1),
     "classifier.sampled_classes": ("at least 1", lambda count: count >= 1),
     "classifier.others_ratio": ("more than 0", lambda ratio: ratio > 0),
+    "classifier.group_images": ("at least 1", lambda count: count >= 1),
     "sampler.threshold": ("more than 0 and at most 1", lambda part: 0 < part <= 1),
     "schedule.steps": ("at least 1", lambda steps: steps >= 1),
     "schedule.batch": ("at least 1", lambda batch: batch >= 1),
@@ -59,11 +61,13 @@ RULES: dict[str, tuple[str, Callable[[Any], bool]]] = {
         lambda steps: _rising(steps) and all(step >= 1 for step in steps),
     ),
     "schedule.decay": ("more than 0 and at most 1", lambda factor: 0 < factor <= 1),
+    "schedule.warmup_factor": ("-1, or from 0 to 1", lambda part: part == -1 or 0 <= part <= 1),
     "schedule.warmup_rate": ("-1, or at least 0", lambda rate: rate == -1 or rate >= 0),
     "schedule.warmup_steps": ("-1, or at least 0", lambda steps: steps >= -1),
     "schedule.momentum": ("at least 0 and less than 1", lambda part: 0 <= part < 1),
     "schedule.weight_decay": ("at least 0", lambda value: value >= 0),
     "schedule.clip": ("at least 0", lambda norm: norm >= 0),
+    "schedule.accumulate": ("at least 1", lambda parts: parts >= 1),
     "run.seed": ("at least 0", lambda seed: seed >= 0),
     "run.workers": ("-1, or at least 0", lambda count: count >= -1),
     "run.log_every": ("at least 0", lambda steps: steps >= 0),
@@ -93,6 +97,10 @@ def check_rules(config: Config, where: str) -> None:
         raise InputError(
             f"{where}: input.sizes has {len(config.input.sizes)} sizes, expected 2 with "
             "input.between"
+        )
+    if config.schedule.warmup_rate != -1 and config.schedule.warmup_factor != -1:
+        raise InputError(
+            f"{where}: schedule.warmup_rate and schedule.warmup_factor are both given, expected one"
         )
     for key in ("train", "train_images"):
         if not getattr(config.data, key):

@@ -57,6 +57,12 @@ class Batch:
         pixels, size, seed, *of_objects = map(change, self.tensors)
         return Batch(pixels, size, seed, Objects(*of_objects) if self.objects else None)
 
+    def parts(self, number: int) -> list[Batch]:
+        """As many batches of equal size, of the images in their order."""
+        size = len(self.seed) // number
+        rows = [slice(size * part, size * (part + 1)) for part in range(number)]
+        return [self.each(lambda tensor, some=some: tensor[some]) for some in rows]  # type: ignore[misc]
+
     def to(self, device: torch.device, *, channels_last: bool = False) -> Batch:
         """The same on a device; pinned memory is copied while the host goes on.
 

@@ -12,8 +12,9 @@ from lvdet.tables.ground_truth import Images
 def find_images(source: Path, images: Images, folder: Path) -> list[str]:
     """For each image of an annotation file its name below `folder`.
 
-    LVIS has no file names, but addresses that end in train2017/000000391895.jpg: images may be in
-    a folder of that name, or directly in the one given. Each folder is listed once.
+    LVIS v1 has no file names, but addresses that end in train2017/000000391895.jpg: images may be
+    in a folder of that name, or directly in the one given. An image's address wins where no file
+    has its file name: LVIS v0.5 has names of COCO 2014. Each folder is listed once.
     """
     if not len(images):
         raise InputError(f"{source}: no images")
@@ -22,15 +23,22 @@ def find_images(source: Path, images: Images, folder: Path) -> list[str]:
     listed: dict[str, set[str]] = {}
     found: list[str] = []
     missing: list[str] = []
-    for number, whole in zip(images.ids.tolist(), images.file_names, strict=True):
+    addresses = images.addresses or ("",) * len(images)
+    for number, whole, address in zip(
+        images.ids.tolist(), images.file_names, addresses, strict=True
+    ):
         if not whole:
             raise InputError(f"{source}: image {number} has neither 'file_name' nor 'coco_url'")
-        if _leaves(whole):
-            raise InputError(
-                f"{source}: image {number} has the file name {whole!r}, which leads out of the "
-                "folder of images"
-            )
-        for name in dict.fromkeys((whole, whole.rpartition("/")[2])):
+        for name in (whole, address):
+            if _leaves(name):
+                raise InputError(
+                    f"{source}: image {number} has the file name {name!r}, which leads out of the "
+                    "folder of images"
+                )
+        leaves = [name.rpartition("/")[2] for name in (whole, address)]
+        for name in dict.fromkeys((whole, address, *leaves)):
+            if not name:
+                continue
             parent, _, last = name.rpartition("/")
             if parent not in listed:
                 listed[parent] = _files(folder / parent)

@@ -15,7 +15,7 @@ from lvdet.training.data.batch import Batch
 from lvdet.training.data.collate import stack
 from lvdet.training.data.image_files import read_picture
 from lvdet.training.data.loader_workers import work_ahead
-from lvdet.training.data.resize import prediction_size, resized
+from lvdet.training.data.resize import prediction_input, prediction_size, resized
 from lvdet.training.data.training_samples import resize_picture
 
 
@@ -41,6 +41,7 @@ def prediction_batches(
 ) -> Iterator[PredictionBatch]:
     """The images in the order given, `batch` at a time, in the size for prediction; the last may
     be fewer."""
+    size = prediction_input(size)
     side = prediction_size(size)
     other = side if size.by == "longest" else max(side, size.largest)
 

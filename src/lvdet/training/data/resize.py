@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -20,6 +21,11 @@ def draw_size(options: config.Input, random: np.random.Generator) -> int:
 def prediction_size(options: config.Input) -> int:
     """The size for prediction."""
     return options.test_size or max(options.sizes)
+
+
+def prediction_input(options: config.Input) -> config.Input:
+    """The options by which images are resized for prediction."""
+    return replace(options, by=options.test_by or options.by)
 
 
 def resized(height: int, width: int, size: int, options: config.Input) -> tuple[int, int]:

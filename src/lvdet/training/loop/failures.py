@@ -31,9 +31,9 @@ def explained(run: Training) -> Iterator[None]:
         kept = run.keep_finished() if run.process.world == 1 else run.last_good()
         raise LvdetError(
             f"out of GPU memory in step {run.step + 1:,}, with "
-            f"{run.schedule.batch // run.process.world} images per GPU of "
-            f"{run.config.input.by} side up to {max(run.config.input.sizes)}: lower "
-            "schedule.batch or input.sizes, set run.precision to bf16, or set "
+            f"{run.schedule.batch // run.process.world // run.schedule.accumulate} images at a "
+            f"time per GPU of {run.config.input.by} side up to {max(run.config.input.sizes)}: "
+            "raise schedule.accumulate, lower input.sizes, set run.precision to bf16, or set "
             f"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; {kept}"
         ) from None
 

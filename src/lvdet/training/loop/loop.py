@@ -21,7 +21,7 @@ from lvdet.training.loop.optimizer import momenta
 from lvdet.training.loop.processes import Process
 from lvdet.training.loop.retraining import fix_statistics
 from lvdet.training.loop.schedule import rate_at, resolved_schedule
-from lvdet.training.loop.step import descend, losses_of, precision_on, step_seed
+from lvdet.training.loop.step import descend, differentiate, precision_on, step_seed
 from lvdet.training.loop.step_losses import StepLosses, require_finite
 from lvdet.training.loop.stopping import Stop, StoppedError
 from lvdet.training.records.checkpoint import (
@@ -126,9 +126,10 @@ class Training:
     def train_step(self, batch: Batch) -> None:
         """A step with a batch on the device."""
         torch.manual_seed(step_seed(self.config.run.seed, self.step))
-        total = self.losses.add(losses_of(self.model, batch, self.precision))
+        parts = self.schedule.accumulate
+        self.losses.add(differentiate(self.model, self.detector, batch, self.precision, parts))
         rate = rate_at(self.schedule, self.step)
-        descend(self.model, self.optimizer, total, rate, self.schedule.clip)
+        descend(self.model, self.optimizer, rate, self.schedule.clip)
 
     def _train_mode(self) -> None:
         self.model.train()

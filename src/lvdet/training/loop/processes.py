@@ -37,15 +37,6 @@ def mean_over_processes(count: Tensor) -> Tensor:
         return mean / dist.get_world_size()
 
 
-def any_over_processes(mask: Tensor) -> Tensor:
-    """Where a mask is true in any process; the mask itself where there is one."""
-    if _alone():
-        return mask
-    found = mask.to(torch.uint8)
-    dist.all_reduce(found, dist.ReduceOp.MAX)
-    return found.bool()
-
-
 def _alone() -> bool:
     there = dist.is_available() and dist.is_initialized()
     return not there or dist.get_world_size() == 1

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+from contextlib import nullcontext
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.parallel import DistributedDataParallel
 
 from lvdet.errors import InputError
 from lvdet.training.data.batch import Batch
+from lvdet.training.loop.processes import mean_over_processes
+from lvdet.training.model.detector import Counts, Detector
 
 
 def step_seed(seed: int, step: int) -> int:
@@ -28,22 +33,69 @@ def precision_on(device: torch.device, asked: str) -> str:
     return asked or ("bf16" if native else "fp32")
 
 
-def losses_of(model: nn.Module, batch: Batch, precision: str) -> dict[str, Tensor]:
+def losses_of(
+    model: nn.Module, batch: Batch, precision: str, counts: Counts | None = None
+) -> dict[str, Tensor]:
     """The losses of a batch by name."""
-    kind = batch.pixels.device.type
-    with torch.autocast(kind, torch.bfloat16, enabled=precision == "bf16"):
-        losses: dict[str, Tensor] = model(batch)
+    with _arithmetic(batch, precision):
+        losses: dict[str, Tensor] = model(batch) if counts is None else model(batch, counts)
     return losses
 
 
-def descend(
-    model: nn.Module, optimizer: torch.optim.Optimizer, loss: Tensor, rate: float, clip: float
-) -> None:
-    """Changes the weights by the gradient of a loss, whose norm is at most `clip`; 0: any."""
+def differentiate(
+    model: nn.Module, detector: Detector, batch: Batch, precision: str, number: int
+) -> dict[str, Tensor]:
+    """Adds the gradients of a batch's losses to those of the weights, from so many parts of the
+    batch one after the other; gives the losses, without gradients.
+
+    model: the detector, or the detector as several processes train it
+
+    All parts are divided by the counts of the whole batch, so that losses and gradients are those
+    of the whole but for rounding. The counts of several parts are not known before the first has
+    been through: then backbone and proposals take each part once more, without gradients.
+    """
+    parts = batch.parts(number) if number > 1 else [batch]
+    counts = _counted(detector, parts, precision) if number > 1 else None
+    rows, names = [], tuple[str, ...]()
+    for place, part in enumerate(parts):
+        last = place + 1 == number
+        alone = not last and isinstance(model, DistributedDataParallel)
+        with model.no_sync() if alone else nullcontext():  # type: ignore[operator]
+            losses = losses_of(model, part, precision, counts)
+            names = tuple(losses)
+            row = torch.stack([loss.float() for loss in losses.values()])
+            total = row.sum() if number == 1 else row.sum() / number
+            total.backward()  # type: ignore[no-untyped-call]
+        rows.append(row.detach())
+    means = torch.stack(rows).mean(dim=0) if number > 1 else rows[0]
+    return dict(zip(names, means, strict=True))
+
+
+def _counted(detector: Detector, parts: list[Batch], precision: str) -> Counts:
+    """The counts of all parts and processes, as means over both."""
+    norms = [module for module in detector.modules() if isinstance(module, _BatchNorm)]
+    momenta = [norm.momentum for norm in norms]
+    for norm in norms:  # they have not seen these images twice
+        norm.momentum = 0.0
+    with _arithmetic(parts[0], precision):
+        each = [torch.stack(detector.counted(part)) for part in parts]
+    for norm, momentum in zip(norms, momenta, strict=True):
+        norm.momentum = momentum
+    total = mean_over_processes(torch.stack(each).sum(dim=0).float()).clamp(min=1)
+    return Counts(*(total / len(parts)))
+
+
+def _arithmetic(batch: Batch, precision: str) -> torch.autocast:
+    kind = batch.pixels.device.type
+    return torch.autocast(kind, torch.bfloat16, enabled=precision == "bf16")
+
+
+def descend(model: nn.Module, optimizer: torch.optim.Optimizer, rate: float, clip: float) -> None:
+    """Changes the weights by their gradients, whose norm is at most `clip`; 0: any. Gradients are
+    gone then."""
     for group in optimizer.param_groups:
         group["lr"] = rate
-    optimizer.zero_grad(set_to_none=True)
-    loss.backward()  # type: ignore[no-untyped-call]
     if clip:
         nn.utils.clip_grad_norm_(model.parameters(), clip)
     optimizer.step()
+    optimizer.zero_grad(set_to_none=True)

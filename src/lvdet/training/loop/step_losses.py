@@ -31,12 +31,10 @@ class StepLosses:
     begun: float = field(default_factory=time.monotonic)
     waited: float = 0.0
 
-    def add(self, losses: dict[str, Tensor]) -> Tensor:
-        """Keeps the losses of a step; gives their sum, to be differentiated."""
-        row = torch.stack([loss.float() for loss in losses.values()])
+    def add(self, losses: dict[str, Tensor]) -> None:
+        """Keeps the losses of a step."""
         self.names = tuple(losses)
-        self.rows.append(row.detach())
-        return row.sum()
+        self.rows.append(torch.stack([*losses.values()]))
 
     def fetch(self, step: int) -> None:
         """Looks at what was kept, means over the processes; raises at a loss that is not finite.

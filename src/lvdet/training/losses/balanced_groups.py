@@ -4,6 +4,10 @@ Each group of classes is a softmax with a slot for all others. Group 0, backgrou
 foreground, is the predictor of objectness that other losses can have besides: the paper calls
 them the same. It has one logit and a sigmoid where Li et al. have a softmax over two, which is the
 same function of their difference. Scores are P(foreground) times the softmax within the group.
+
+Means are taken over fixed groups of images, as the authors' code takes them over each GPU's, and
+are 0 where such a group has no object of a group of classes. One mean over the batch would weigh
+the rarest classes several times as much.
 """
 
 from __future__ import annotations
@@ -14,8 +18,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from lvdet.training.loop.processes import mean_over_processes
 from lvdet.training.losses.class_loss import ClassLoss
+from lvdet.training.model.draws import CLASSES, uniform
 
 #: A class is in the first group whose bound is above its training instances; in the last without.
 BOUNDS = (10, 100, 1000)
@@ -50,40 +54,56 @@ def lay_out(instance_count: Tensor) -> Layout:
     return Layout([len(member) + 1 for member in members], slot, column)
 
 
-def choose_samples(own: Tensor, sample: Tensor, ratio: float) -> Tensor:
-    """[G, N] bool: a group's own samples and round(ratio * their number) random ones of the others.
+def choose_samples(own: Tensor, sample: Tensor, ratio: float, random: Tensor) -> Tensor:
+    """[..., N] bool: the own samples and floor(ratio * their number) random ones of the others.
 
-    own:    [G, N] bool, the foreground of each group
-    sample: [N] bool, the rows that are samples at all
+    own:    [..., N] bool, the foreground of a group of classes
+    sample: [..., N] bool, the rows that are samples at all
+    random: [..., N] in [0, 1)
 
-    Where there are fewer others, all; in a group without own samples, none.
+    Where there are fewer others, all; without own samples, none.
     """
     other = sample & ~own
-    key = torch.rand(own.shape, device=own.device).masked_fill(~other, 2)
-    rank = key.argsort(dim=1).argsort(dim=1)
-    wanted = torch.round(ratio * own.sum(dim=1, keepdim=True))
+    rank = random.masked_fill(~other, 2).argsort(dim=-1).argsort(dim=-1)
+    wanted = torch.floor(ratio * own.sum(dim=-1, keepdim=True).double())
     return own | (other & (rank < wanted))
 
 
-def balanced_groups_loss(
-    logits: Tensor, label: Tensor, sizes: list[int], slot: Tensor, ratio: float
-) -> Tensor:
-    """The sum over groups of the mean cross-entropy over each group's chosen samples.
+def row_draws(seed: Tensor, rows: int, parts: int) -> Tensor:
+    """[parts, N] random numbers of N rows; those of an image's rows depend on it alone."""
+    images = len(seed)
+    random = uniform(seed, rows // images * parts, CLASSES)
+    return random.view(images, -1, parts).movedim(2, 0).flatten(1)
 
-    A group without any gives 0; both as Li et al. do it. The mean is over the samples that all
-    processes have chosen, each of its own. Logits are [N, K + G], `sizes` and `slot` a Layout's.
+
+def balanced_groups_loss(
+    logits: Tensor,
+    label: Tensor,
+    sizes: list[int],
+    slot: Tensor,
+    ratio: float,
+    random: Tensor,
+    image_groups: int,
+) -> Tensor:
+    """The sum over groups of classes of the mean over groups of images of the mean cross-entropy
+    over the samples chosen there; of none it is 0.
+
+    Logits are [N, K + G], `sizes` and `slot` a Layout's, random [G, N].
     """
     target = slot[:, label + 1]
-    chosen = choose_samples(target > 0, label >= 0, ratio)
+
+    def parted(rows: Tensor) -> Tensor:
+        return rows.reshape(*rows.shape[:-1], image_groups, len(label) // image_groups)
+
+    chosen = choose_samples(parted(target > 0), parted(label >= 0), ratio, parted(random))
     losses = torch.stack(
         [
             functional.cross_entropy(part, of_group, reduction="none")
             for part, of_group in zip(torch.split(logits, sizes, dim=1), target, strict=True)
         ]
     )
-    total = torch.where(chosen, losses, 0).sum(dim=1)
-    count = mean_over_processes(chosen.sum(dim=1).to(total.dtype))
-    return (total / torch.where(count > 0, count, 1)).sum()
+    total = torch.where(chosen, parted(losses), 0).sum(dim=2)
+    return (total / chosen.sum(dim=2).clamp(min=1)).mean(dim=1).sum()
 
 
 class BalancedGroups(ClassLoss):
@@ -94,17 +114,22 @@ class BalancedGroups(ClassLoss):
     temperature = 20.0
     needs_objectness = True
 
-    def __init__(self, instance_count: Tensor, ratio: float) -> None:
+    def __init__(self, instance_count: Tensor, ratio: float, group_images: int) -> None:
         super().__init__()
         layout = lay_out(instance_count)
         self.sizes = layout.sizes
         self.ratio = ratio
+        self.group_images = group_images
         self.outputs = sum(layout.sizes)
         self.register_buffer("slot", layout.slot, persistent=False)
         self.register_buffer("column", layout.column, persistent=False)
 
-    def loss(self, logits: Tensor, label: Tensor, count: Tensor) -> Tensor:
-        return balanced_groups_loss(logits, label, self.sizes, self.slot, self.ratio)
+    def loss(self, logits: Tensor, label: Tensor, count: Tensor, seed: Tensor) -> Tensor:
+        random = row_draws(seed, len(label), len(self.sizes))
+        groups = self.groups(len(seed))
+        return balanced_groups_loss(
+            logits, label, self.sizes, self.slot, self.ratio, random, groups
+        )
 
     def scores(self, logits: Tensor) -> Tensor:
         """[N, K] within the groups, as if all were foreground."""

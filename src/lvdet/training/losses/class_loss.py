@@ -12,6 +12,8 @@ class ClassLoss(nn.Module):
     bias:        what the biases of the last layer begin at
     temperature: the paper's for the normalised layer
     needs_objectness: whether it is nothing without a predictor of objectness
+    group_images: images that the loss is taken over together, the batch's being the mean over such
+                 groups, as over GPUs that have so many each; 0: the whole batch
 
     Logits are float32 or wider. Labels are 0 to K - 1, K for background and -1 for rows that are no
     sample: fixed-size tensors have such rows. Nothing here waits for the device.
@@ -21,11 +23,30 @@ class ClassLoss(nn.Module):
     bias: float = 0.0
     temperature: float
     needs_objectness: bool = False
+    group_images: int = 0
 
-    def loss(self, logits: Tensor, label: Tensor, count: Tensor) -> Tensor:
-        """Scalar, from [N, L] logits, [N] labels and the number of samples to divide by."""
+    def loss(self, logits: Tensor, label: Tensor, count: Tensor, seed: Tensor) -> Tensor:
+        """Scalar, from [N, L] logits and [N] labels.
+
+        count: the number of samples to divide by, for losses over the whole batch
+        seed:  [B] of the images, which have N / B rows each, in their order
+        """
         raise NotImplementedError
+
+    def groups(self, images: int) -> int:
+        """How many groups so many images make; 1 where all are one."""
+        return images // self.group_images if self.group_images else 1
 
     def scores(self, logits: Tensor) -> Tensor:
         """[N, K] in [0, 1]."""
         raise NotImplementedError
+
+
+def in_groups(rows: Tensor, groups: int) -> Tensor:
+    """[G, N / G, ...] of [N, ...] rows."""
+    return rows.reshape(groups, len(rows) // groups, *rows.shape[1:])
+
+
+def group_counts(label: Tensor, groups: int) -> Tensor:
+    """[G, 1] samples of each group, at least 1, from [N] labels."""
+    return (in_groups(label, groups) >= 0).sum(dim=1, keepdim=True).clamp(min=1)

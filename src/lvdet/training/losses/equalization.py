@@ -27,7 +27,8 @@ def equalization_loss(logits: Tensor, label: Tensor, rare: Tensor, count: Tensor
 
 
 class Equalization(ClassLoss):
-    """`rare`: [K] bool, the classes in a smaller fraction of the training images than λ."""
+    """`rare`: [K] bool, the classes in a smaller fraction than λ of the training images that have
+    annotations."""
 
     rare: Tensor
     bias = log_odds(PRIOR)
@@ -38,7 +39,7 @@ class Equalization(ClassLoss):
         self.outputs = len(rare)
         self.register_buffer("rare", rare, persistent=False)
 
-    def loss(self, logits: Tensor, label: Tensor, count: Tensor) -> Tensor:
+    def loss(self, logits: Tensor, label: Tensor, count: Tensor, seed: Tensor) -> Tensor:
         return equalization_loss(logits, label, self.rare, count)
 
     def scores(self, logits: Tensor) -> Tensor:

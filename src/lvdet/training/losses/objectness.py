@@ -9,7 +9,8 @@ from lvdet.training.losses.sigmoid import binary_cross_entropy
 
 
 def objectness_loss(logit: Tensor, label: Tensor, classes: int, count: Tensor) -> Tensor:
-    """Binary cross-entropy of [N] logits, 1 on samples of any of the classes, summed, / count."""
+    """Binary cross-entropy of [..., n] logits, 1 on samples of any of the classes, summed, / count
+    (a number, or one of each row)."""
     foreground = (label >= 0) & (label < classes)
     loss = binary_cross_entropy(logit, foreground)
-    return torch.where(label >= 0, loss, 0).sum() / count
+    return (torch.where(label >= 0, loss, 0) / count).sum()

@@ -45,7 +45,7 @@ class Sigmoid(ClassLoss):
         super().__init__()
         self.outputs = classes
 
-    def loss(self, logits: Tensor, label: Tensor, count: Tensor) -> Tensor:
+    def loss(self, logits: Tensor, label: Tensor, count: Tensor, seed: Tensor) -> Tensor:
         return sigmoid_loss(logits, label, count)
 
     def scores(self, logits: Tensor) -> Tensor:

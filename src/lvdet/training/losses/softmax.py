@@ -21,7 +21,7 @@ class Softmax(ClassLoss):
         super().__init__()
         self.outputs = classes + 1
 
-    def loss(self, logits: Tensor, label: Tensor, count: Tensor) -> Tensor:
+    def loss(self, logits: Tensor, label: Tensor, count: Tensor, seed: Tensor) -> Tensor:
         return softmax_loss(logits, label, count)
 
     def scores(self, logits: Tensor) -> Tensor:

@@ -38,6 +38,9 @@ class BoxStage(nn.Module):
         self.mlp = TwoMLPHead(channels * SIDE**2, hidden)
         self.classifier = classifier
         self.mover = nn.Linear(hidden, 4 * classes)
+        for layer in (self.mlp.fc6, self.mlp.fc7):  # as in Detectron2 (c2_xavier_fill)
+            nn.init.kaiming_uniform_(layer.weight, a=1)
+            nn.init.zeros_(layer.bias)
         nn.init.normal_(self.mover.weight, std=0.001)
         nn.init.zeros_(self.mover.bias)
 

@@ -12,7 +12,7 @@ from lvdet.training.model.classifier import Frequencies, build_classifier
 from lvdet.training.model.detector import Detector
 from lvdet.training.model.mask_head import MaskHead
 from lvdet.training.model.proposals import ProposalNetwork
-from lvdet.training.model.recipe import CASCADE, PAPER, TINY, Recipe
+from lvdet.training.model.recipe import CASCADE, PAPER, PAPER_CASCADE, TINY, Recipe
 from lvdet.training.weights.body_weights import BodyWeights
 
 KINDS = ("mask_rcnn", "cascade_rcnn")
@@ -47,11 +47,11 @@ def build_detector(
     _require(norm, NORMS, "model.norm")
     tiny = model.backbone == "tiny"
     widths = _Widths(32, 128, 32) if tiny else _Widths()
-    recipe = recipe or (TINY if tiny else PAPER)
+    cascade = model.kind == "cascade_rcnn"
+    recipe = recipe or (TINY if tiny else PAPER_CASCADE if cascade else PAPER)
     weights = body or (model.weights if pretrained else "none")
     backbone = build_backbone(model.backbone, norm, weights, widths.pyramid, model.stride_in)
     classes = len(frequencies.image_count)
-    cascade = model.kind == "cascade_rcnn"
     plan = CASCADE if cascade else ((recipe.foreground, recipe.box_weights),)
     stages = [
         BoxStage(

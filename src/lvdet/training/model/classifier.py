@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from lvdet.errors import InputError
 from lvdet.training.configuration import config
 from lvdet.training.losses.balanced_groups import BalancedGroups
-from lvdet.training.losses.class_loss import ClassLoss
+from lvdet.training.losses.class_loss import ClassLoss, group_counts, in_groups
 from lvdet.training.losses.equalization import Equalization
 from lvdet.training.losses.federated import Federated
 from lvdet.training.losses.objectness import objectness_loss
@@ -30,7 +30,7 @@ LOSSES = ("softmax", "sigmoid", "equalization", "federated", "balanced_groups")
 class Frequencies:
     """How often the K classes are in the training set.
 
-    images:         its images
+    images:         its images that have annotations
     image_count:    [K] images with each class
     instance_count: [K] objects of each class
     """
@@ -72,17 +72,25 @@ class Classifier(nn.Module):
         logits: Tensor = self.layer(x)
         return logits
 
-    def loss(self, logits: Tensor, label: Tensor, count: Tensor) -> Tensor:
+    def loss(self, logits: Tensor, label: Tensor, count: Tensor, seed: Tensor) -> Tensor:
         """Scalar.
 
         label: [N] int64: 0 to K - 1, K for background, -1 for rows that are no sample
         count: scalar, the samples to divide by: those of this process, or the mean over several
+        seed:  [B] of the images, which have N / B rows each, in their order; what is random
+               depends on it alone
+
+        A loss over groups of images divides by their samples, and so does objectness beside it.
         """
         logits = widened(logits)
         count = count.clamp(min=1)
-        loss = self.of_classes.loss(logits[:, : self.of_classes.outputs], label, count)
+        loss = self.of_classes.loss(logits[:, : self.of_classes.outputs], label, count, seed)
         if self.objectness:
-            loss = loss + objectness_loss(logits[:, -1], label, self.classes, count)
+            groups = self.of_classes.groups(len(seed))
+            if self.of_classes.group_images:
+                count = groups * group_counts(label, groups)
+            logit, label = in_groups(logits[:, -1], groups), in_groups(label, groups)
+            loss = loss + objectness_loss(logit, label, self.classes, count)
         return loss
 
     def scores(self, logits: Tensor) -> Tensor:
@@ -124,13 +132,14 @@ def _build_loss(config: config.Classifier, frequencies: Frequencies) -> ClassLos
             raise InputError(
                 f"classifier.sampled_classes is {config.sampled_classes}, expected 1 or more"
             )
-        return Federated(images, config.sampled_classes)
+        return Federated(images, config.sampled_classes, config.group_images)
     if config.loss == "balanced_groups":
         if not 0 <= config.others_ratio < float("inf"):
             raise InputError(
                 f"classifier.others_ratio is {config.others_ratio}, expected 0 or more"
             )
-        return BalancedGroups(_to_tensor(frequencies.instance_count), config.others_ratio)
+        instances = _to_tensor(frequencies.instance_count)
+        return BalancedGroups(instances, config.others_ratio, config.group_images)
     raise InputError(f'classifier.loss is "{config.loss}", expected one of {", ".join(LOSSES)}')
 
 

@@ -13,7 +13,7 @@ from lvdet.training.loop.processes import mean_over_processes
 from lvdet.training.model.box_stage import BoxStage
 from lvdet.training.model.boxes import clip, is_box
 from lvdet.training.model.classifier import Classifier
-from lvdet.training.model.draws import uniform
+from lvdet.training.model.draws import BOXES, uniform
 from lvdet.training.model.mask_head import MaskHead
 from lvdet.training.model.proposals import ProposalNetwork, Proposals
 from lvdet.training.model.recipe import Recipe
@@ -37,6 +37,14 @@ class Candidates(NamedTuple):
 
     box: Tensor
     score: Tensor
+
+
+class Counts(NamedTuple):
+    """Scalars that losses are divided by: anchors, boxes, and boxes with masks."""
+
+    anchors: Tensor
+    boxes: Tensor
+    masks: Tensor
 
 
 class _Boxes(NamedTuple):
@@ -87,21 +95,32 @@ class Detector(nn.Module):
         """The classifier of each stage."""
         return [stage.classifier for stage in self.stages]  # type: ignore[misc]
 
-    def forward(self, batch: Batch) -> dict[str, Tensor]:
-        """The losses of a batch by name."""
+    def forward(self, batch: Batch, counts: Counts | None = None) -> dict[str, Tensor]:
+        """The losses of a batch by name, divided by counts: without any its own, as means over
+        processes."""
         objects = batch.objects
         assert objects is not None
         features = self.features(batch)
         proposals: Proposals
         losses: dict[str, Tensor]
-        proposals, losses = self.proposals(features.pyramid, batch)
+        proposals, losses = self.proposals(features.pyramid, batch, counts and counts.anchors)
         with torch.no_grad():
             boxes = self._sampled(proposals, objects, batch.seed)
-            count = mean_over_processes((boxes.label >= 0).sum().float()).clamp(min=1)
+            count = (
+                mean_over_processes((boxes.label >= 0).sum().float()).clamp(min=1)
+                if counts is None
+                else counts.boxes
+            )
         rows, weight = self._foreground(boxes)
         if self.mask_head is not None:
             losses["mask"] = self._mask_loss(
-                self.mask_head, features.pooled, boxes, objects, rows, weight
+                self.mask_head,
+                features.pooled,
+                boxes,
+                objects,
+                rows,
+                weight,
+                counts and counts.masks,
             )
         for number, stage in enumerate(self.stages):
             assert isinstance(stage, BoxStage)
@@ -109,7 +128,9 @@ class Detector(nn.Module):
             box, label = boxes.box.flatten(0, 1), boxes.label.flatten()
             hidden = stage.features(features.pooled, _images(boxes.box), box)
             logits = stage.classifier(hidden)
-            losses[f"class{name}"] = stage.classifier.loss(logits, label, count)
+            losses[f"class{name}"] = stage.classifier.loss(
+                logits, label, count, batch.seed + number
+            )
             target = taken(objects.box, boxes.object).flatten(0, 1)
             moving = stage.box_loss(
                 hidden[rows],
@@ -125,6 +146,18 @@ class Detector(nn.Module):
                     boxes = self._matched(clip(moved, batch.size), boxes, objects, number + 1)
                     rows, weight = self._foreground(boxes)
         return losses
+
+    @torch.no_grad()
+    def counted(self, batch: Batch) -> Counts:
+        """What the losses of a batch would be divided by; heads are not needed for it."""
+        objects = batch.objects
+        assert objects is not None
+        pyramid = self.features(batch).pyramid
+        anchors = self.proposals.anchors_sampled(pyramid, objects, batch.seed)
+        boxes = self._sampled(self.proposals(pyramid, batch)[0], objects, batch.seed)
+        foreground = (boxes.label >= 0) & (boxes.label < self.classes)
+        shown = taken(objects.frame, boxes.object)[:, :, 2] > 0
+        return Counts(anchors, (boxes.label >= 0).sum(), (foreground & shown).sum())
 
     def features(self, batch: Batch) -> Features:
         """The pyramid of normalised images; outside of an image they are 0."""
@@ -168,7 +201,7 @@ class Detector(nn.Module):
         matched = self._match(box, objects, 0)
         chosen = sample(
             torch.where(there, matched.kind, -1),
-            uniform(seed, box.shape[1], 2),
+            uniform(seed, box.shape[1], BOXES),
             self.recipe.boxes_sampled,
             self.recipe.boxes_foreground_share,
         )
@@ -204,6 +237,7 @@ class Detector(nn.Module):
         objects: Objects,
         rows: Tensor,
         weight: Tensor,
+        count: Tensor | None,
     ) -> Tensor:
         image = _images(boxes.box)[rows]
         box = boxes.box.flatten(0, 1)[rows]
@@ -211,7 +245,9 @@ class Detector(nn.Module):
         number = image * objects.label.shape[1] + boxes.object.flatten()[rows]
         weight = weight * (objects.frame.flatten(0, 1)[number, 2] > 0)
         loss = head.loss(head.logits(levels, image, box, label), box, objects, number)
-        return (loss * weight).sum() / mean_over_processes(weight.sum()).clamp(min=1)
+        if count is None:
+            count = mean_over_processes(weight.sum()).clamp(min=1)
+        return (loss * weight).sum() / count
 
 
 def _images(box: Tensor) -> Tensor:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+#: What random numbers are for.
+ANCHORS, BOXES, CLASSES = 1, 2, 3
+
 _STEP = -7046029254386353131  # 2^64 / golden ratio, as splitmix64 takes it
 _MIX_1, _MIX_2 = -4658895280553007687, -7723592293110705685
 

@@ -24,6 +24,13 @@ class MaskHead(nn.Module):
         self.recipe = recipe
         self.layers = MaskRCNNHeads(channels, (width,) * 4, 1)
         self.predictor = MaskRCNNPredictor(width, width, classes)
+        for layer in [*self.layers.modules(), self.predictor.conv5_mask]:  # as in Detectron2
+            if isinstance(layer, nn.Conv2d | nn.ConvTranspose2d):  # (c2_msra_fill)
+                nn.init.kaiming_normal_(layer.weight, mode="fan_out", nonlinearity="relu")
+                assert layer.bias is not None
+                nn.init.zeros_(layer.bias)
+        nn.init.normal_(self.predictor.mask_fcn_logits.weight, std=0.001)
+        nn.init.zeros_(self.predictor.mask_fcn_logits.bias)
 
     def logits(self, levels: list[Tensor], image: Tensor, box: Tensor, label: Tensor) -> Tensor:
         """[N, 28, 28] of [N, 4] boxes in images [N] of classes [N].

@@ -13,10 +13,10 @@ from torchvision.models.detection.rpn import RPNHead
 from lvdet.training.data.batch import Batch, Objects
 from lvdet.training.loop.processes import mean_over_processes
 from lvdet.training.model.boxes import clip, decode, encode, is_box
-from lvdet.training.model.draws import uniform
+from lvdet.training.model.draws import ANCHORS, uniform
 from lvdet.training.model.nms import survivors
 from lvdet.training.model.recipe import Recipe
-from lvdet.training.model.sampling import match, sample, taken
+from lvdet.training.model.sampling import Matched, Sampled, match, sample, taken
 
 _RATIOS = (0.5, 1.0, 2.0)
 #: Sizes of images whose anchors are kept.
@@ -43,8 +43,13 @@ class ProposalNetwork(nn.Module):
             self._generator.cell_anchors = [_exact_anchors(side) for side in sizes]
         self._anchors: dict[tuple[object, ...], list[Tensor]] = {}
 
-    def forward(self, pyramid: list[Tensor], batch: Batch) -> tuple[Proposals, dict[str, Tensor]]:
-        """Proposals, and the losses where the objects are known."""
+    def forward(
+        self, pyramid: list[Tensor], batch: Batch, count: Tensor | None = None
+    ) -> tuple[Proposals, dict[str, Tensor]]:
+        """Proposals, and the losses where the objects are known.
+
+        count: anchors to divide by; without it those sampled, as a mean over processes
+        """
         scores, codes = self.head(pyramid)
         scores = [_flat(level, 1).squeeze(2).float() for level in scores]
         codes = [_flat(level, 4).float() for level in codes]
@@ -53,8 +58,27 @@ class ProposalNetwork(nn.Module):
             found = self._best(scores, codes, anchors, batch.size)
         if batch.objects is None or not self.training:
             return found, {}
-        losses = self._losses(scores, codes, anchors, batch.objects, batch.seed)
+        losses = self._losses(scores, codes, anchors, batch.objects, batch.seed, count)
         return found, losses
+
+    def anchors_sampled(self, pyramid: list[Tensor], objects: Objects, seed: Tensor) -> Tensor:
+        """Scalar, how many anchors the losses are over."""
+        return self._sampled(torch.cat(self._of(pyramid))[None], objects, seed)[1].taken.sum()
+
+    def _sampled(self, anchor: Tensor, objects: Objects, seed: Tensor) -> tuple[Matched, Sampled]:
+        """[1, A, 4] anchors matched to objects, and those that are trained on."""
+        recipe = self.recipe
+        matched = match(
+            anchor,
+            objects.box,
+            objects.label >= 0,
+            foreground=recipe.anchor_foreground,
+            background=recipe.anchor_background,
+            best_of_object=True,
+        )
+        random = uniform(seed, anchor.shape[1], ANCHORS)
+        share = recipe.anchors_foreground_share
+        return matched, sample(matched.kind, random, recipe.anchors_sampled, share)
 
     def _of(self, pyramid: list[Tensor]) -> list[Tensor]:
         """The anchors of each level, [A, 4]: 4, 8, 16, … pixels apart."""
@@ -94,35 +118,23 @@ class ProposalNetwork(nn.Module):
         anchors: list[Tensor],
         objects: Objects,
         seed: Tensor,
+        count: Tensor | None,
     ) -> dict[str, Tensor]:
-        recipe = self.recipe
         score, code = torch.cat(scores, dim=1), torch.cat(codes, dim=1)
         with torch.no_grad():
             anchor = torch.cat(anchors)[None]
-            matched = match(
-                anchor,
-                objects.box,
-                objects.label >= 0,
-                foreground=recipe.anchor_foreground,
-                background=recipe.anchor_background,
-                best_of_object=True,
-            )
-            chosen = sample(
-                matched.kind,
-                uniform(seed, score.shape[1], 1),
-                recipe.anchors_sampled,
-                recipe.anchors_foreground_share,
-            )
+            matched, chosen = self._sampled(anchor, objects, seed)
             target = taken(objects.box, taken(matched.object, chosen.place))
             goal = encode(target, taken(anchor, chosen.place), _WEIGHTS)
-            count = mean_over_processes(chosen.taken.sum().float()).clamp(min=1)
+            if count is None:
+                count = mean_over_processes(chosen.taken.sum().float()).clamp(min=1)
         objectness = functional.binary_cross_entropy_with_logits(
             taken(score, chosen.place),
             chosen.foreground.float(),
             weight=chosen.taken.float(),
             reduction="sum",
         )
-        distance = box_distance(taken(code, chosen.place), goal, recipe.box_beta)
+        distance = box_distance(taken(code, chosen.place), goal, self.recipe.box_beta)
         return {
             "rpn_objectness": objectness / count,
             "rpn_box": (distance * chosen.foreground).sum() / count,

@@ -9,6 +9,7 @@ from typing import Any
 
 from lvdet.errors import OutputError
 from lvdet.files.writing import write_whole
+from lvdet.training.records.scalars import Scalars
 
 
 class Log:
@@ -16,10 +17,13 @@ class Log:
     a run that was killed, and are cut off.
 
     Each line has "step", the steps done so far. Numbers that are not finite are null.
+
+    scalars: gets each new line too
     """
 
-    def __init__(self, path: Path, step: int) -> None:
+    def __init__(self, path: Path, step: int, scalars: Scalars | None = None) -> None:
         self.path = path
+        self.scalars = scalars
         self.records = [record for record in read_log(path) if record["step"] <= step]
         with write_whole(path) as file:
             for record in self.records:
@@ -33,6 +37,8 @@ class Log:
                 file.write(_line(record))
         except OSError as error:
             raise OutputError(f"{self.path}: cannot write: {error.strerror}") from None
+        if self.scalars is not None:
+            self.scalars.write(record)
 
     def evaluated(self, step: int) -> bool:
         """Whether the evaluation after a step is in the log."""

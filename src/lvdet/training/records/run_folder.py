@@ -2,6 +2,7 @@
 
 config.toml     the whole config, with absolute paths
 log.jsonl       losses and evaluations
+tensorboard/    the same for TensorBoard, where that was asked for
 checkpoints/    see `lvdet.training.records.checkpoint`
 predictions/    step-000005000.json of each of the last evaluations
 .lock           of the process that trains here
@@ -24,6 +25,7 @@ from lvdet.training.configuration.config import Config
 from lvdet.training.configuration.config_file import config_text, flat_values
 from lvdet.training.loop.schedule import resolved_schedule
 from lvdet.training.records.checkpoint import checkpoints, describe
+from lvdet.training.records.scalars import EVENTS
 from lvdet.training.records.vocabulary import Vocabulary
 
 CONFIG, LOG, _LOCK = "config.toml", "log.jsonl", ".lock"
@@ -43,8 +45,10 @@ FREE = frozenset(
         "model.weights",
         "retrain.checkpoint",
         "schedule.steps",
+        "schedule.accumulate",
         "run.workers",
         "run.log_every",
+        "run.tensorboard",
         "run.checkpoint_every",
         "run.evaluate_every",
         "run.keep",
@@ -132,8 +136,9 @@ def clear(folder: Path) -> None:
     try:
         for name in (CONFIG, LOG):
             (folder / name).unlink(missing_ok=True)
-        if (folder / "checkpoints").exists():
-            shutil.rmtree(folder / "checkpoints")
+        for name in ("checkpoints", EVENTS):
+            if (folder / name).exists():
+                shutil.rmtree(folder / name)
     except OSError as error:
         raise OutputError(f"{folder}: cannot be removed: {error.strerror}") from None
     remove_predictions(folder, 0)

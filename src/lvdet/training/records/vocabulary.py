@@ -34,7 +34,9 @@ class Vocabulary:
     @staticmethod
     def of(dataset: Dataset) -> Vocabulary:
         """That of a training set."""
-        frequencies = Frequencies(len(dataset), dataset.image_count, dataset.instance_count)
+        frequencies = Frequencies(
+            len(dataset.trainable), dataset.image_count, dataset.instance_count
+        )
         return Vocabulary(
             dataset.category_ids, list(dataset.category_names), dataset.frequency, frequencies
         )
@@ -106,7 +108,8 @@ class Vocabulary:
         mine, theirs = self.frequencies, data.frequencies
         if mine.images != theirs.images:
             raise InputError(
-                f"{where}: trained on {mine.images:,} images, data.train has {theirs.images:,}"
+                f"{where}: trained on {mine.images:,} images with objects, data.train has "
+                f"{theirs.images:,}"
             )
         for name in ("image_count", "instance_count"):
             a, b = getattr(mine, name), getattr(theirs, name)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def build_sampler(options: config.Sampler, dataset: Dataset) -> Sampler:
     """A sampler over the images that have objects to train on.
 
-    The frequencies of repeat factor sampling are fractions of all images of the dataset.
+    The frequencies of repeat factor sampling are fractions of those images, as in Detectron2.
     """
     rows = dataset.trainable
     if not len(rows):
@@ -29,7 +29,7 @@ def build_sampler(options: config.Sampler, dataset: Dataset) -> Sampler:
     if options.name == "class_aware":
         return ClassAware(rows, classes)
     if options.name == "repeat_factor":
-        return RepeatFactor(rows, repeat_factors(classes, len(dataset), options.threshold))
+        return RepeatFactor(rows, repeat_factors(classes, len(rows), options.threshold))
     raise InputError(
         f"sampler.name is '{options.name}', expected repeat_factor, uniform or class_aware"
     )
