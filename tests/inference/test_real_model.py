@@ -42,7 +42,7 @@ def test_as_by_brute_force(folder: Path, model: LoadedModel, tmp_path: Path) -> 
     assert_same(found, expected)
     assert len({row["score"] for row in found}) > 100
     assert {row["category_id"] for row in found} == set(IDS)
-    assert len({row["segmentation"]["counts"] for row in found}) > 100
+    assert len({row["segmentation"]["counts"] for row in found}) > 50
     lvdet.evaluate(folder / "val.json", tmp_path / "out.json", iou="segm")
 
 
