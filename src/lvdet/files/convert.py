@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from lvdet.errors import InputError
-from lvdet.files.detection_files import WRITTEN, named_files, read_counted, write_tables
+from lvdet.files.detection_files import PARQUET, WRITTEN, named_files, read_counted, write_tables
 from lvdet.files.known_images import ImageSource, KnownImages
-from lvdet.files.parquet import LateColumnsError
+from lvdet.files.parquet import LateColumnsError, declared_box_format
 from lvdet.files.progress import Progress, track
 from lvdet.files.repair import Repair
 from lvdet.files.stream import detection_tables
@@ -42,7 +42,7 @@ def convert(
     """
     require_ending(target, WRITTEN)
     known = KnownImages.of(images)
-    repair = Repair.of(box_format, known, category_map or {})
+    repair = Repair.of(_left_to_repair(source, box_format), known, category_map or {})
     if dets_per_class is not None and len(set(repair.ids.values())) < len(repair.ids):
         raise InputError("the category map joins classes, which cannot be combined with a limit")
 
@@ -66,6 +66,27 @@ def convert(
         )
     written = write_tables([changed(detections)], target)
     return written, found
+
+
+def _left_to_repair(source: object, box_format: str) -> str:
+    """The format of boxes as they are read: Parquet files that say it are read as they say."""
+    files = named_files(source)
+    if box_format == "xywh" or files is None:
+        return box_format
+    said = {
+        path: declared_box_format(path)
+        for path in files.paths
+        if path.suffix.lower() in PARQUET and path.is_file()
+    }
+    for path, name in said.items():
+        if name not in ("xywh", box_format):
+            raise InputError(f"{path} says that its boxes are {name}, not {box_format}")
+    if "xywh" in said.values() or len(said) < len(files.paths):
+        for path, name in said.items():
+            if name != "xywh":
+                raise InputError(f"{path} says that its boxes are {name}, other files do not")
+        return box_format
+    return "xywh"
 
 
 def _can_be_read_again(source: object) -> bool:

@@ -35,7 +35,8 @@ from lvdet.tables.values import Problem, require
 
 #: Bytes looked at to see whether a file has masks.
 _HEAD = 1 << 16
-_PARQUET = (".parquet", ".pq")
+#: The endings of Parquet files.
+PARQUET = (".parquet", ".pq")
 
 
 class NamedFiles(NamedTuple):
@@ -171,7 +172,7 @@ def load_detections(
 def prepare(files: NamedFiles) -> None:
     """Begins to load what reading the files takes while something else is read: importing Arrow
     takes as long as reading the annotations."""
-    if any(path.suffix.lower() in _PARQUET for path in files.paths):
+    if any(path.suffix.lower() in PARQUET for path in files.paths):
         with suppress(RuntimeError):  # the system allows no more threads
             threading.Thread(target=_import_arrow).start()
 
@@ -184,7 +185,7 @@ def _import_arrow() -> None:
 def may_have_masks(files: NamedFiles) -> bool:
     """False where the beginning of the first file has no masks, though later rows may."""
     first = files.paths[0]
-    if first.suffix.lower() in _PARQUET:
+    if first.suffix.lower() in PARQUET:
         from lvdet.files.parquet import holds_masks
 
         return holds_masks(first)
@@ -267,7 +268,7 @@ def _add_file(
 ) -> FileReport:
     ending = path.suffix.lower()
     try:
-        if ending in _PARQUET:
+        if ending in PARQUET:
             from lvdet.files.parquet import collect_parquet
 
             return collect_parquet(path, collector, images, masks=masks, update=update)

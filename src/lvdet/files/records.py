@@ -137,6 +137,17 @@ def load_npz(path: Path, images: KnownImages = NO_IMAGES) -> Detections:
         raise InputError(f"{path}: invalid NumPy archive: {what}") from None
 
 
+def have_masks(source: object) -> bool:
+    """Whether a list of records, or a dict of arrays, has any mask."""
+    if isinstance(source, Mapping):
+        return source.get("segmentation") is not None
+    records = source if isinstance(source, list | tuple) else ()
+    return any(
+        isinstance(record, Mapping) and not _is_none(record.get("segmentation"))
+        for record in records
+    )
+
+
 def masks_from_segmentations(
     segmentations: Iterable[Any], source: str = "detections", first_row: int = 0
 ) -> Masks:
