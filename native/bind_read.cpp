@@ -147,16 +147,18 @@ struct FilePlace {
 };
 
 // Adds the rows of a file from `place` on, or from its beginning, for about `most` bytes.
-nb::dict collect_json(Collector& collector, int descriptor, bool masks, const ImageNames& names,
-                      int threads, std::size_t chunk, const ControlArray& control,
-                      const std::optional<FilePlace>& place, std::int64_t most) {
+nb::dict collect_json(Collector& collector, int descriptor, bool masks, int threads,
+                      std::size_t chunk, const ControlArray& control,
+                      const std::optional<FilePlace>& place, std::int64_t most,
+                      const ImageNames* names) {
+    static const ImageNames unknown;
     const json::File file = place ? json::File(descriptor, place->size) : json::File(descriptor);
     json::Place at = place ? place->at : json::Place{};
     json::DetectionReport report;
     nb::dict out;
     out["failure"] = failure_of([&] {
-        json::read_detections(file, at, most, masks, names, threads, chunk, control_of(control),
-                              collector, report);
+        json::read_detections(file, at, most, masks, names ? *names : unknown, threads, chunk,
+                              control_of(control), collector, report);
     });
     const bool more = out["failure"].is_none() && !at.ended;
     out["place"] = more ? nb::cast(FilePlace{at, file.size}) : nb::none();
@@ -340,9 +342,9 @@ void bind_read(nb::module_& m) {
     nb::class_<Collector>(m, "Collector")
         .def(nb::new_(&make_collector), "image_ids"_a.noconvert(), "category_ids"_a.noconvert(),
              "caps"_a, "cells"_a.none(), "room"_a, "mask_bytes"_a, "folder"_a, "threads"_a)
-        .def("read_json", &collect_json, "descriptor"_a, "masks"_a, "names"_a, "threads"_a,
-             "chunk"_a, "control"_a.none(), "place"_a.none() = nb::none(),
-             "most"_a = std::numeric_limits<std::int64_t>::max())
+        .def("read_json", &collect_json, "descriptor"_a, "masks"_a, "threads"_a, "chunk"_a,
+             "control"_a.none(), "place"_a.none() = nb::none(),
+             "most"_a = std::numeric_limits<std::int64_t>::max(), "names"_a.none() = nb::none())
         .def("expect", &Collector::expect, "rows"_a)
         .def("add", &collect_boxes, "image_id"_a.noconvert(), "category_id"_a.noconvert(),
              "score"_a.noconvert(), "box"_a.noconvert(), "masks"_a.none())

@@ -76,7 +76,7 @@ def _read(
     size = os.fstat(file.fileno()).st_size
     found = run_reader(
         lambda control: collector.read_json(
-            file.fileno(), masks, images.names, thread_count(), CHUNK, control, place, most
+            file.fileno(), masks, thread_count(), CHUNK, control, place, most, images.names
         ),
         size,
         update,

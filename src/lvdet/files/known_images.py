@@ -36,10 +36,10 @@ class KnownImages:
         return KnownImages(read_ground_truth(images, masks=False))
 
     @cached_property
-    def names(self) -> _native.ImageNames:
-        """Ids by file name, for native readers."""
+    def names(self) -> _native.ImageNames | None:
+        """Ids by file name, for native readers; None where nothing is known."""
         if self.gt is None:
-            return _native.ImageNames()
+            return None
         images = self.gt.images
         try:
             return _native.ImageNames(images.ids, images.file_names)
@@ -48,10 +48,11 @@ class KnownImages:
 
     def find(self, texts: Sequence[str]) -> tuple[NDArray[np.int64], list[tuple[int, str]]]:
         """The ids that texts name, with (place, what is wrong) for each that names none."""
+        names = self.names or _native.ImageNames()
         try:
-            return self.names.find(texts)
+            return names.find(texts)
         except TypeError:
-            return self.names.find(_encodable(texts))
+            return names.find(_encodable(texts))
 
     def sizes(self, ids: NDArray[np.int64], source: str) -> NDArray[np.float64]:
         """[N, 2] width and height of the images."""

@@ -92,7 +92,7 @@ def read_numbers(column: Any, name: str, source: str, at: int) -> NDArray[Any]:
     require_filled(column, name, source, at)
     values = read_values(column)
     if values.dtype.kind not in "iuf":
-        raise InputError(f"{source}: column {name!r} has type {column.type}, expected numbers")
+        raise InputError(f"{source}: column {name!r} has type {values.dtype}, expected numbers")
     return np.asarray(values)
 
 
