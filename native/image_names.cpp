@@ -46,11 +46,10 @@ std::string_view stem_of(std::string_view base) {
     return base.substr(0, point);
 }
 
-// Folders of one path: one may begin further up than the other.
-bool agree(std::string_view a, std::string_view b) {
-    if (a.size() < b.size()) std::swap(a, b);
-    return a.ends_with(b) &&
-           (b.empty() || a.size() == b.size() || a[a.size() - b.size() - 1] == '/');
+// A path's folders end with these.
+bool ends_with(std::string_view folders, std::string_view end) {
+    return folders.ends_with(end) && (end.empty() || folders.size() == end.size() ||
+                                      folders[folders.size() - end.size() - 1] == '/');
 }
 
 // Digits, perhaps after a minus, that an int64 can hold.
@@ -127,17 +126,22 @@ void ImageNames::build() const {
 
 std::vector<std::size_t> ImageNames::matches(std::string_view path) const {
     const Path text(path);
-    std::vector<std::size_t> rows, exact, ends;
+    std::vector<std::size_t> rows, exact, ends, shorter;
     const auto [stem, last_stem] = by_stem_.equal_range(text.base);
-    for (auto at = stem; at != last_stem; ++at)
-        if (agree(Path(paths_[at->second]).folder, text.folder)) rows.push_back(at->second);
     const auto [base, last_base] = by_base_.equal_range(text.base);
-    for (auto at = base; at != last_base; ++at) {
-        if (paths_[at->second] == path) exact.push_back(at->second);
-        if (agree(Path(paths_[at->second]).folder, text.folder)) ends.push_back(at->second);
-    }
+    const auto sort_in = [&](std::size_t row, std::vector<std::size_t>& to) {
+        const std::string_view folder = Path(paths_[row]).folder;
+        if (ends_with(folder, text.folder))
+            to.push_back(row);
+        else if (ends_with(text.folder, folder))
+            shorter.push_back(row);
+    };
+    for (auto at = stem; at != last_stem; ++at) sort_in(at->second, rows);
+    for (auto at = base; at != last_base; ++at)
+        sort_in(at->second, paths_[at->second] == path ? exact : ends);
     const std::vector<std::size_t>& named = exact.empty() ? ends : exact;
     rows.insert(rows.end(), named.begin(), named.end());
+    if (rows.empty()) rows = std::move(shorter);
     std::sort(rows.begin(), rows.end());
     return rows;
 }

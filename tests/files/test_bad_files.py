@@ -83,7 +83,7 @@ def test_parquet_with_nulls(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("columns", "says"),
     [
-        ({"image_id": ["1", "b"]}, "row 1: image_id \"b\" is no number"),
+        ({"image_id": ["1", "b"]}, 'row 1: image_id "b" is no number'),
         ({"category_id": ["1", "2"]}, "column 'category_id' has type object, expected numbers"),
         ({"category_id": [1.0, 2.5]}, "row 1: category_id 2.5 is not a whole number"),
         ({"image_id": [1.0, float("nan")]}, "row 1: image_id nan is not a whole number"),
