@@ -11,9 +11,9 @@
 namespace lvdet {
 
 // Looks texts up in a list of images. A text means the images whose file name it is, with or
-// without the folders and the extension; where some file name is just that text, names that only
-// end with it do not count. Digits that are no file name are an id. Texts that mean two images are
-// refused.
+// without the extension and some of the folders. Where some file name is just that text, names that
+// only end with it do not count; names with fewer folders than the text count where no others do.
+// Digits that are no file name are an id. Texts that mean two images are refused.
 class ImageNames {
    public:
     // Nothing is known of images: all texts but digits are refused.

@@ -9,7 +9,7 @@ from typing import IO, Any
 
 from lvdet import _native
 from lvdet.files.collect import FileReport, collected_detections, new_collector
-from lvdet.files.known_images import KnownImages
+from lvdet.files.known_images import NO_IMAGES, KnownImages
 from lvdet.files.opening import CHUNK, open_plain, run_reader
 from lvdet.files.progress import Update
 from lvdet.files.writing import write_whole
@@ -41,7 +41,7 @@ def collect_json(
 
 
 def json_tables(
-    path: Path, images: KnownImages, *, masks: bool, update: Update | None
+    path: Path, images: KnownImages = NO_IMAGES, *, masks: bool, update: Update | None
 ) -> Iterator[Detections]:
     """The detections of a file, a stretch of it at a time."""
     place: _native.FilePlace | None = None

@@ -23,9 +23,10 @@ from numpy.typing import NDArray
 from lvdet import _native
 from lvdet.errors import InputError
 from lvdet.files.collect import FileReport, RowPlaces, collected_detections, new_collector
-from lvdet.files.known_images import KnownImages
+from lvdet.files.known_images import NO_IMAGES, KnownImages
 from lvdet.files.parquet_batch import Batch, box_format_of, plain_boxes
 from lvdet.files.parquet_columns import (
+    has_texts,
     read_boxes,
     read_images,
     read_masks,
@@ -66,7 +67,7 @@ def collect_parquet(
 
 
 def parquet_tables(
-    path: Path, images: KnownImages, *, masks: bool, update: Update | None
+    path: Path, images: KnownImages = NO_IMAGES, *, masks: bool, update: Update | None
 ) -> Iterator[Detections]:
     """The detections of a file, a batch at a time. Where it has columns of masks, each table has
     masks."""
@@ -94,9 +95,14 @@ def _opened(path: Path) -> Iterator[Any]:
     try:
         # Read through a small buffer: a row group may be the whole file. A long text that many
         # rows share stays one.
-        with pq.ParquetFile(
-            path, pre_buffer=False, buffer_size=_BUFFER, read_dictionary=["image_id"]
-        ) as file:
+        with ExitStack() as stack:
+            file = stack.enter_context(pq.ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER))
+            if has_texts(file.schema_arrow):
+                file = stack.enter_context(
+                    pq.ParquetFile(
+                        path, pre_buffer=False, buffer_size=_BUFFER, read_dictionary=["image_id"]
+                    )
+                )
             yield file
     except MemoryError:  # Arrow's own is one of its errors too
         raise

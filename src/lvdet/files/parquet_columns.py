@@ -43,6 +43,14 @@ def read_images(column: Any, source: str, at: int, images: KnownImages) -> NDArr
     return found[places]
 
 
+def has_texts(schema: Any) -> bool:
+    """Whether image ids are texts."""
+    import pyarrow as pa
+
+    kind = schema.field("image_id").type if schema.names.count("image_id") == 1 else pa.null()
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
 def require_filled(column: Any, name: str, source: str, at: int) -> None:
     """Refuses nulls."""
     if column.null_count:

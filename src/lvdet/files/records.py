@@ -44,6 +44,7 @@ def from_records(
                 raise InputError(f"{source}, row {row:,}: {name} is {what}")
             # Beside a float, a long integer would become one.
             whole = isinstance(value, float | np.floating) and float(value).is_integer()
+            whole = whole and abs(value) < 2.0**63
             column.append(int(value) if whole and name != "score" else value)
         columns["score"][-1] = _floats([record["score"]], "score", source, row)[0]
         box = record.get("bbox")
@@ -107,7 +108,7 @@ def _image_ids(values: Any, source: str, images: KnownImages) -> Any:
     ids = list(values)
     texts = [row for row, value in enumerate(ids) if isinstance(value, str | bytes)]
     if not texts:
-        return values
+        return ids
     places: dict[str, int] = {}
     named = []  # the place of each row's text among all
     for row in texts:
