@@ -40,6 +40,7 @@ IMAGES: list[Json] = [
     {"id": 19, "file_name": "y.jpg"},
     {"id": 20, "file_name": "twice.jpg"},
     {"id": 21, "file_name": "twice.png"},
+    {"id": 42},
 ]
 NAMED = [
     ("000000000042", 7),
@@ -64,7 +65,8 @@ NAMED = [
     ("a/same", 15),
     ("b/same.jpg", 16),
     ("z/b/same.jpg", 16),
-    ("000018", 17),
+    ("000018", 18),
+    ("42", 42),
     ("18.jpg", 17),
     ("x/y", 18),
     ("y.jpg", 19),
@@ -232,7 +234,7 @@ def test_without_annotations_digits_are_ids(kind: str, tmp_path: Path) -> None:
     plain = [row | {"image_id": int(row["image_id"])} for row in records]
     assert_holds(lvdet.read_detections(source(records, kind, tmp_path)), plain)
     given = source(rows(["1", "img_7"]), kind, tmp_path)
-    with pytest.raises(lvdet.InputError, match="row 1.*img_7.*images=GT, --images GT"):
+    with pytest.raises(lvdet.InputError, match=r"row 1.*img_7.*images=GT, --images GT"):
         lvdet.read_detections(given)
     if isinstance(given, Path):
         refused(given, "row 1", '"img_7" is no number')
