@@ -45,7 +45,7 @@ def run(
     ] = "xywh",
     images: Annotated[
         Path | None,
-        typer.Option(metavar="GT", help="Annotations with the sizes of the images, for fractions."),
+        typer.Option(metavar="GT", help="Annotations: file names of the images, where ids are texts, and sizes, for fractions."),
     ] = None,
     category_map: Annotated[
         Path | None,
