@@ -189,8 +189,9 @@ def test_an_evaluation_is_that_of_plain_ids(kind: str, tmp_path: Path) -> None:
     expected = lvdet.evaluate(gt, save(tmp_path / "plain.json", plain)).to_dict()["protocols"]
     given = source(records, kind, tmp_path)
     assert lvdet.evaluate(gt, given).to_dict()["protocols"] == expected
-    assert lvdet.sweep(gt, given, dets_per_image=[1, 2]).to_dict()["rows"] == (
-        lvdet.sweep(gt, tmp_path / "plain.json", dets_per_image=[1, 2]).to_dict()["rows"]
+    assert (
+        lvdet.sweep(gt, given, dets_per_image=[1, 2]).to_dict()["rows"]
+        == (lvdet.sweep(gt, tmp_path / "plain.json", dets_per_image=[1, 2]).to_dict()["rows"])
     )
     assert expected["old"]["AP"] > 0.1
     if isinstance(given, Path):

@@ -45,7 +45,10 @@ def run(
     ] = "xywh",
     images: Annotated[
         Path | None,
-        typer.Option(metavar="GT", help="Annotations: file names of the images, where ids are texts, and sizes, for fractions."),
+        typer.Option(
+            metavar="GT",
+            help="Annotations: the images' file names, where ids are texts, and sizes, for fractions.",
+        ),
     ] = None,
     category_map: Annotated[
         Path | None,

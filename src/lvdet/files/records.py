@@ -43,9 +43,10 @@ def from_records(
                 what = "missing" if value is None else f"{value!r}, expected a number"
                 raise InputError(f"{source}, row {row:,}: {name} is {what}")
             # Beside a float, a long integer would become one.
-            whole = isinstance(value, float | np.floating) and float(value).is_integer()
-            whole = whole and abs(value) < 2.0**63
-            column.append(int(value) if whole and name != "score" else value)
+            if isinstance(value, float | np.floating) and name != "score":
+                number = float(value)
+                value = int(number) if number.is_integer() and abs(number) < 2.0**63 else value
+            column.append(value)
         columns["score"][-1] = _floats([record["score"]], "score", source, row)[0]
         box = record.get("bbox")
         if box is not None:
