@@ -47,7 +47,7 @@ def run(
         Path | None,
         typer.Option(
             metavar="GT",
-            help="Annotations: the images' file names, where ids are texts, and sizes, for fractions.",
+            help="Annotations, where ids are file names or boxes are fractions of the images.",
         ),
     ] = None,
     category_map: Annotated[
