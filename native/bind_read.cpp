@@ -2,6 +2,7 @@
 #include "bind_arrays.hpp"
 #include "collect.hpp"
 #include "finite.hpp"
+#include "image_names.hpp"
 #include "json_records.hpp"
 #include "json_write.hpp"
 #include "parallel.hpp"
@@ -149,14 +150,16 @@ struct FilePlace {
 // Adds the rows of a file from `place` on, or from its beginning, for about `most` bytes.
 nb::dict collect_json(Collector& collector, int descriptor, bool masks, int threads,
                       std::size_t chunk, const ControlArray& control,
-                      const std::optional<FilePlace>& place, std::int64_t most) {
+                      const std::optional<FilePlace>& place, std::int64_t most,
+                      const ImageNames* names) {
+    static const ImageNames unknown;
     const json::File file = place ? json::File(descriptor, place->size) : json::File(descriptor);
     json::Place at = place ? place->at : json::Place{};
     json::DetectionReport report;
     nb::dict out;
     out["failure"] = failure_of([&] {
-        json::read_detections(file, at, most, masks, threads, chunk, control_of(control), collector,
-                              report);
+        json::read_detections(file, at, most, masks, names ? *names : unknown, threads, chunk,
+                              control_of(control), collector, report);
     });
     const bool more = out["failure"].is_none() && !at.ended;
     out["place"] = more ? nb::cast(FilePlace{at, file.size}) : nb::none();
@@ -166,6 +169,20 @@ nb::dict collect_json(Collector& collector, int descriptor, bool masks, int thre
     out["rows_with_masks"] = report.rows_with_masks;
     out["rows_without_box"] = report.rows_without_box;
     return out;
+}
+
+// The ids that texts name, 0 for those that name none, and (place, what) for each of these.
+nb::tuple find_images(const ImageNames& names, const std::vector<std::string>& texts) {
+    auto ids = zeros<std::int64_t>({texts.size()});
+    nb::list problems;
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+        std::string what;
+        if (!names.find(texts[i], ids.data()[i], what)) {
+            ids.data()[i] = 0;
+            problems.append(nb::make_tuple(i, what));
+        }
+    }
+    return nb::make_tuple(ids, problems);
 }
 
 // Adds rows; false where a score or box of them cannot be used.
@@ -314,12 +331,21 @@ void bind_read(nb::module_& m) {
     nb::class_<FilePlace>(m, "FilePlace")
         .def_prop_ro("byte", [](const FilePlace& place) { return place.at.byte; })
         .def_prop_ro("row", [](const FilePlace& place) { return place.at.row; });
+    nb::class_<ImageNames>(m, "ImageNames")
+        .def(nb::init<>())
+        .def(
+            "__init__",
+            [](ImageNames* self, In<std::int64_t> ids, std::vector<std::string> file_names) {
+                new (self) ImageNames({ids.data(), ids.data() + ids.size()}, std::move(file_names));
+            },
+            "ids"_a.noconvert(), "file_names"_a)
+        .def("find", &find_images, "texts"_a);
     nb::class_<Collector>(m, "Collector")
         .def(nb::new_(&make_collector), "image_ids"_a.noconvert(), "category_ids"_a.noconvert(),
              "caps"_a, "cells"_a.none(), "room"_a, "mask_bytes"_a, "folder"_a, "threads"_a)
         .def("read_json", &collect_json, "descriptor"_a, "masks"_a, "threads"_a, "chunk"_a,
              "control"_a.none(), "place"_a.none() = nb::none(),
-             "most"_a = std::numeric_limits<std::int64_t>::max())
+             "most"_a = std::numeric_limits<std::int64_t>::max(), "names"_a.none() = nb::none())
         .def("expect", &Collector::expect, "rows"_a)
         .def("add", &collect_boxes, "image_id"_a.noconvert(), "category_id"_a.noconvert(),
              "score"_a.noconvert(), "box"_a.noconvert(), "masks"_a.none())

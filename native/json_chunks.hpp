@@ -202,9 +202,11 @@ struct Place {
 // `Block` also needs
 //   void clear(std::int64_t byte, const char* text)   begin anew; `text` stands at `byte`
 //   std::int64_t rows() const
+// Each thread has a copy of `empty`.
 template <class Block, class Commit>
 Place read_records(const File& file, Place from, std::int64_t until, Layout layout, int threads,
-                   std::size_t chunk, const Control& control, Commit&& commit) {
+                   std::size_t chunk, const Control& control, Commit&& commit,
+                   const Block& empty = {}) {
     std::mutex guard;
     std::condition_variable turn_came;
     std::atomic<std::int64_t> next_chunk{0};
@@ -217,7 +219,7 @@ Place read_records(const File& file, Place from, std::int64_t until, Layout layo
     const std::int64_t chunks = std::max<std::int64_t>((until - from.byte + step - 1) / step, 0);
     on_threads(workers_for(static_cast<std::size_t>(chunks), threads), [&](std::size_t) {
         Buffer buffer;
-        Block block;
+        Block block = empty;
         try {
             for (;;) {
                 const std::int64_t index = next_chunk.fetch_add(1);
@@ -275,7 +277,7 @@ Place read_records(const File& file, Place from, std::int64_t until, Layout layo
 
     // In order, from the first chunk whose guess did not hold.
     Buffer buffer;
-    Block block;
+    Block block = empty;
     std::size_t window = chunk;
     while (place.in_order && !place.ended && place.byte < until) {
         if (control.cancelled()) throw Cancelled();

@@ -16,6 +16,7 @@ class DetectionBlock : public MaskedBlock {
     std::vector<double> score;
     std::vector<std::array<double, 4>> box;
     std::int64_t with_mask_count = 0, without_box_count = 0;
+    const ImageNames* names = nullptr;
 
     void clear(std::int64_t byte, const char* text) {
         restart(byte, text);
@@ -49,7 +50,7 @@ class DetectionBlock : public MaskedBlock {
         read_keys(cursor, keys, follows_, [&](int field) {
             seen |= 1u << field;
             switch (field) {
-                case 0: read_integer(cursor, keys[0], image_id_); break;
+                case 0: read_image(cursor, keys[0]); break;
                 case 1: read_integer(cursor, keys[1], category_id_); break;
                 case 2: read_box(cursor, box_); break;
                 case 3: read_real(cursor, keys[3], score_); break;
@@ -87,6 +88,26 @@ class DetectionBlock : public MaskedBlock {
     }
 
    private:
+    void read_image(Cursor& cursor, std::string_view key) {
+        if (cursor.peek() != '"') {
+            read_integer(cursor, key, image_id_);
+            return;
+        }
+        const char* const at = cursor.position();
+        const String name = cursor.string();
+        if (name.raw == last_name_) {  // rows of an image mostly follow each other
+            image_id_ = last_named_;
+            return;
+        }
+        std::string text, what;
+        append_unescaped(name, text);
+        if (!names->find(text, image_id_, what)) {
+            report(at, std::move(what));
+        } else if (name.raw.size() <= kLongestName) {
+            last_name_ = name.raw;
+            last_named_ = image_id_;
+        }
+    }
     std::string unusable() const {
         const auto number = [](double value) {
             char text[32];
@@ -107,6 +128,9 @@ class DetectionBlock : public MaskedBlock {
 
     const char* begin_ = nullptr;  // of the record
     std::int64_t image_id_ = 0, category_id_ = 0;
+    static constexpr std::size_t kLongestName = 1 << 12;  // kept, in bytes
+    std::string last_name_ = "\"";                        // as it was written; at first, no string
+    std::int64_t last_named_ = 0;
     double score_ = 0.0;
     std::array<double, 4> box_{};
     bool box_missing_ = false;
@@ -123,9 +147,9 @@ void rename(std::vector<std::int32_t>& rows, const IdIndex& block_ids, IdIndex& 
 
 }  // namespace
 
-void read_detections(const File& file, Place& place, std::int64_t most, bool masks, int threads,
-                     std::size_t chunk, const Control& control, Collector& out,
-                     DetectionReport& report) {
+void read_detections(const File& file, Place& place, std::int64_t most, bool masks,
+                     const ImageNames& names, int threads, std::size_t chunk,
+                     const Control& control, Collector& out, DetectionReport& report) {
     TopLevel top(file);
     if (top.at_end()) top.fail("the file is empty");
     const bool list = top.accept('[');
@@ -156,10 +180,12 @@ void read_detections(const File& file, Place& place, std::int64_t most, bool mas
         report.rows_without_box += block.without_box_count;
     };
     const std::int64_t until = place.byte + length;
-    place = masks ? read_records<DetectionBlock>(file, place, until, layout, threads, chunk,
-                                                 control, commit)
-                  : read_records<WithoutMasks<DetectionBlock>>(file, place, until, layout, threads,
-                                                               chunk, control, commit);
+    auto read = [&]<class Block>(Block empty) {
+        empty.names = &names;
+        return read_records<Block>(file, place, until, layout, threads, chunk, control, commit,
+                                   empty);
+    };
+    place = masks ? read(DetectionBlock{}) : read(WithoutMasks<DetectionBlock>{});
     top.seek(place.byte);
     if (place.ended && !top.at_end()) top.fail("unexpected content after the end of the list");
 }

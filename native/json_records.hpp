@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "collect.hpp"
+#include "image_names.hpp"
 #include "json_chunks.hpp"
 
 namespace lvdet::json {
@@ -58,9 +59,9 @@ struct DetectionReport {
 // Detections from a JSON list or from lines of JSON records; which one is seen from the text.
 // Reads on from `place`, which is moved (a new one stands at the file's beginning), to the end or
 // for about `most` bytes.
-void read_detections(const File& file, Place& place, std::int64_t most, bool masks, int threads,
-                     std::size_t chunk, const Control& control, Collector& out,
-                     DetectionReport& report);
+void read_detections(const File& file, Place& place, std::int64_t most, bool masks,
+                     const ImageNames& names, int threads, std::size_t chunk,
+                     const Control& control, Collector& out, DetectionReport& report);
 // A COCO or LVIS annotation file.
 void read_annotations(const File& file, bool masks, int threads, std::size_t chunk,
                       const Control& control, AnnotationFile& out);

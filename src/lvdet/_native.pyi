@@ -1,5 +1,5 @@
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, overload
 
 import numpy
 from numpy.typing import NDArray
@@ -15,10 +15,19 @@ class FilePlace:
     @property
     def row(self) -> int: ...
 
+class ImageNames:
+    @overload
+    def __init__(self) -> None: ...
+
+    @overload
+    def __init__(self, ids: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], file_names: Sequence[str]) -> None: ...
+
+    def find(self, texts: Sequence[str]) -> tuple: ...
+
 class Collector:
     def __init__(self, image_ids: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], category_ids: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], caps: Sequence[tuple[bool, int, Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], int, int]], cells: tuple[Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)]] | None, room: int, mask_bytes: int, folder: str, threads: int) -> None: ...
 
-    def read_json(self, descriptor: int, masks: bool, threads: int, chunk: int, control: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')] | None, place: FilePlace | None = None, most: int = 9223372036854775807) -> dict: ...
+    def read_json(self, descriptor: int, masks: bool, threads: int, chunk: int, control: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')] | None, place: FilePlace | None = None, most: int = 9223372036854775807, names: ImageNames | None = None) -> dict: ...
 
     def expect(self, rows: int) -> None: ...
 

@@ -31,7 +31,8 @@ def refused_object(source: Any, *says: str) -> None:
     ("key", "value", "says"),
     [
         *((key, None, f"{key} is missing") for key in ("image_id", "category_id", "score")),
-        *((key, "1", f"{key} is '1', expected a number") for key in ("image_id", "score")),
+        *((key, "1", f"{key} is '1', expected a number") for key in ("category_id", "score")),
+        ("image_id", "a", 'image_id "a" is no number'),
         *((key, True, f"{key} is True, expected a number") for key in ("category_id", "score")),
         *((key, [1], f"{key} is [1], expected a number") for key in ("image_id", "score")),
         ("score", float("nan"), "score is nan"),
@@ -105,7 +106,7 @@ def test_a_mask_that_cannot_be(segmentation: Any, box: bool) -> None:
         ({"bbox": np.zeros((2, 4, 1))}, "box has shape (2, 4, 1), expected (N, 4)"),
         ({"image_id": [1.5, 2]}, "row 0: image_id is 1.5, expected a 64-bit integer"),
         ({"category_id": [1, np.inf]}, "row 1: category_id is inf, expected a 64-bit integer"),
-        ({"image_id": ["1", "2"]}, "image_id is a 1-dimensional array of"),
+        ({"category_id": ["1", "2"]}, "category_id is a 1-dimensional array of"),
         ({"image_id": [[1], [2]]}, "image_id is a 2-dimensional array of"),
         ({"image_id": [True, False]}, "image_id is a 1-dimensional array of bool"),
         ({"score": [0.5, np.nan]}, "row 1: score is nan"),

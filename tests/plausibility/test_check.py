@@ -75,7 +75,7 @@ def test_every_problem_of_the_results(tmp_path: Path) -> None:
 def test_a_problem_is_told_once(tmp_path: Path) -> None:
     records = [FOUND[0], FOUND[0] | {"image_id": "x"}, FOUND[0] | {"category_id": None}]
     assert [(row, what) for _, row, what in check(tmp_path, lvis(), records)] == [
-        (1, "image_id is a string, expected an integer"),
+        (1, 'image_id "x" is neither an id nor a file name in the annotations'),
         (2, "category_id is null, expected an integer"),
     ]
 

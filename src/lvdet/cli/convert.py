@@ -45,7 +45,10 @@ def run(
     ] = "xywh",
     images: Annotated[
         Path | None,
-        typer.Option(metavar="GT", help="Annotations with the sizes of the images, for fractions."),
+        typer.Option(
+            metavar="GT",
+            help="Annotations, where ids are file names or boxes are fractions of the images.",
+        ),
     ] = None,
     category_map: Annotated[
         Path | None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from lvdet.errors import InputError
 from lvdet.evaluation.class_subsets import require_known_class
@@ -20,6 +20,7 @@ from lvdet.files.detection_files import (
 )
 from lvdet.files.fingerprint import fingerprints
 from lvdet.files.progress import Progress
+from lvdet.files.records import have_masks
 from lvdet.limits.needs import Need, caps_of, everything
 from lvdet.matching.match_options import DEFAULT, MatchOptions
 from lvdet.plausibility.repeated_images import without_repeats
@@ -59,20 +60,24 @@ def load_pair(
     results: Results | None = None
     if isinstance(detections, Results):
         results = detections
-    elif files is None:
-        results = Results.of(read_detections(detections))
+    elif isinstance(detections, Detections):
+        results = Results.of(detections)
     masks = iou != "bbox"
     if iou is None and (isinstance(gt, GroundTruth) or Path(gt).is_file()):
         # Masks of annotations take time to read; but what is no file can be read only once.
-        masks = _has_masks(results) if files is None else may_have_masks(files)
+        if files is not None:
+            masks = may_have_masks(files)
+        else:
+            masks = have_masks(detections) if results is None else _has_masks(results)
 
     truth = gt
     if files is not None and not isinstance(truth, GroundTruth):
         prepare(files)
     if not isinstance(truth, GroundTruth):
         truth = read_ground_truth(truth, masks=masks, progress=progress)
-    if files is not None and needs is None:
-        results = Results.of(read_detections(files, progress=progress))
+    if results is None and (files is None or needs is None):
+        source: Any = detections if files is None else files
+        results = Results.of(read_detections(source, images=truth, progress=progress))
     elif files is not None and needs is not None:
         wanted = needs(truth)
         caps = caps_of(

@@ -50,6 +50,22 @@ class Cap:
         require_limit(self.limit)
 
 
+@dataclass(frozen=True, eq=False)
+class RowPlaces:
+    """Where the detections of a file are whose rows have any number of them.
+
+    begin: [R] int64, how many detections come before each row that has any
+    row:   [R] int32, the file's row
+    """
+
+    begin: NDArray[np.int64]
+    row: NDArray[np.int32]
+
+    def of(self, detections: NDArray[Any]) -> NDArray[np.int32]:
+        """The rows of detections, which are counted through the file."""
+        return self.row[np.searchsorted(self.begin, detections, side="right") - 1]
+
+
 @dataclass(frozen=True)
 class FileReport:
     """What was met in one file."""
@@ -60,6 +76,7 @@ class FileReport:
     rows_without_box: int = 0
     masks_skipped: bool = False  # though boxes are to be made from them
     damaged: bool = False  # what comes after is not known
+    places: RowPlaces | None = None  # None where rows are detections
 
 
 class MaskedFiles:
@@ -160,7 +177,7 @@ def collected_results(
     """The rows kept as an evaluation needs them; rows beyond the caps may be among them."""
     columns = collector.collected(False)
     ranking = _ranking(columns, source)
-    require(_unknown_images(gt, columns, source))
+    require(_unknown_images(gt, columns, source, _places(reports)))
     return Results(
         ranking,
         _detections(columns, ranking, reports, masks),
@@ -199,6 +216,11 @@ def _detections(
         masks = no_masks(count)  # none in a cell that counts
     if not with_masks and not without:
         masks = None
+    # Where no row was dropped, rows of the ranking are rows of the file.
+    file_row = columns["detail"] if columns["file_row"] is None else columns["file_row"]
+    places = _places(reports)
+    if places is not None:
+        file_row = places.of(np.arange(count) if file_row is None else file_row)
     return Detections(
         image,
         category,
@@ -209,19 +231,28 @@ def _detections(
         masks,
         boxes_given=rows_in_all == 0 or without < rows_in_all,
         source=ranking.source,
-        # Where no row was dropped, rows of the ranking are rows of the file.
-        file_row=columns["detail"] if columns["file_row"] is None else columns["file_row"],
+        file_row=file_row,
     )
 
 
-def _unknown_images(gt: GroundTruth, columns: dict[str, Any], source: str) -> Iterator[Problem]:
+def _places(reports: Sequence[FileReport]) -> RowPlaces | None:
+    """Of a single file; in several, rows are counted through all of them."""
+    return reports[0].places if len(reports) == 1 else None
+
+
+def _unknown_images(
+    gt: GroundTruth, columns: dict[str, Any], source: str, places: RowPlaces | None
+) -> Iterator[Problem]:
     """A problem for each image that the annotations do not have, at the first of its rows."""
     for index in range(len(gt.images), len(columns["image_ids"])):
+        first = int(columns["first_of_image"][index])
+        if places is not None:
+            first = int(places.of(np.array([first]))[0])
         yield unknown_id(
             source,
             gt.source,
             "image_id",
             columns["image_ids"][index],
             columns["per_image"][index],
-            columns["first_of_image"][index],
+            first,
         )

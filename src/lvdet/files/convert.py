@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from lvdet.errors import InputError
-from lvdet.files.detection_files import WRITTEN, named_files, read_counted, write_tables
-from lvdet.files.parquet import LateColumnsError
+from lvdet.files.detection_files import PARQUET, WRITTEN, named_files, read_counted, write_tables
+from lvdet.files.known_images import ImageSource, KnownImages
+from lvdet.files.parquet import LateColumnsError, declared_box_format
 from lvdet.files.progress import Progress, track
 from lvdet.files.repair import Repair
 from lvdet.files.stream import detection_tables
 from lvdet.files.writing import require_ending
 from lvdet.tables.detections import Detections
-from lvdet.tables.ground_truth import GroundTruth
 
 
 def convert(
@@ -24,7 +24,7 @@ def convert(
     dets_per_class: int | None = None,
     masks: bool = True,
     box_format: str = "xywh",
-    images: GroundTruth | str | os.PathLike[str] | None = None,
+    images: ImageSource = None,
     category_map: Mapping[int, int] | None = None,
     change: Callable[[Detections], Detections] | None = None,
     progress: Progress | None = None,
@@ -34,13 +34,15 @@ def convert(
     With masks=False only boxes are written, made from the masks where there are no others. Where
     all rows are written, they are written while others are read.
 
-    box_format: how boxes are written in the source (see `BOX_FORMATS`); images: the annotations
-        that know the sizes of the images, where boxes are fractions
+    box_format: how boxes are written in the source (see `BOX_FORMATS`)
+    images: the annotations, where image ids are texts that name their files, or where boxes are
+        fractions of the images
     category_map: the class id that each id stands for; others stay as they are
     change: applied to each table before it is written
     """
     require_ending(target, WRITTEN)
-    repair = Repair.of(box_format, images, category_map or {})
+    known = KnownImages.of(images)
+    repair = Repair.of(_left_to_repair(source, box_format), known, category_map or {})
     if dets_per_class is not None and len(set(repair.ids.values())) < len(repair.ids):
         raise InputError("the category map joins classes, which cannot be combined with a limit")
 
@@ -52,7 +54,7 @@ def convert(
     if dets_per_class is None:
         try:
             with track(progress, "converting") as update:
-                tables = detection_tables(source, masks=masks, update=update)
+                tables = detection_tables(source, masks=masks, images=known, update=update)
                 written = write_tables(map(changed, tables), target)
             return written, written
         except LateColumnsError:  # the table of all rows knows from the beginning
@@ -60,10 +62,31 @@ def convert(
                 raise
     with track(progress, "converting") as update:
         detections, found = read_counted(
-            source, masks=masks, dets_per_class=dets_per_class, update=update
+            source, masks=masks, dets_per_class=dets_per_class, images=known, update=update
         )
     written = write_tables([changed(detections)], target)
     return written, found
+
+
+def _left_to_repair(source: object, box_format: str) -> str:
+    """The format of boxes as they are read: Parquet files that say it are read as they say."""
+    files = named_files(source)
+    if box_format == "xywh" or files is None:
+        return box_format
+    said = {
+        path: declared_box_format(path)
+        for path in files.paths
+        if path.suffix.lower() in PARQUET and path.is_file()
+    }
+    for path, name in said.items():
+        if name not in ("xywh", box_format):
+            raise InputError(f"{path} says that its boxes are {name}, not {box_format}")
+    if "xywh" in said.values() or len(said) < len(files.paths):
+        for path, name in said.items():
+            if name != "xywh":
+                raise InputError(f"{path} says that its boxes are {name}, other files do not")
+        return box_format
+    return "xywh"
 
 
 def _can_be_read_again(source: object) -> bool:

@@ -23,6 +23,7 @@ from lvdet.files.collect import (
     new_collector,
 )
 from lvdet.files.detections_json import collect_json, write_json
+from lvdet.files.known_images import NO_IMAGES, ImageSource, KnownImages
 from lvdet.files.opening import GZIP, expand, shares
 from lvdet.files.progress import Progress, Update, track
 from lvdet.files.records import from_columns, from_records, load_npz
@@ -34,7 +35,8 @@ from lvdet.tables.values import Problem, require
 
 #: Bytes looked at to see whether a file has masks.
 _HEAD = 1 << 16
-_PARQUET = (".parquet", ".pq")
+#: The endings of Parquet files.
+PARQUET = (".parquet", ".pq")
 
 
 class NamedFiles(NamedTuple):
@@ -68,6 +70,7 @@ def read_detections(
     *,
     masks: bool = True,
     dets_per_class: int | None = None,
+    images: ImageSource = None,
     progress: Progress | None = None,
 ) -> Detections:
     """Reads detections.
@@ -78,10 +81,14 @@ def read_detections(
     With dets_per_class, only the best so many rows of each class are kept, while reading, so that
     files may be far larger than memory: by falling score, earlier rows first among equals; they
     stay in their order.
+
+    images: the annotations, where image ids are texts that name their files, or where boxes are
+        fractions of the images
     """
+    known = KnownImages.of(images)
     with track(progress, "reading results") as update:
         detections, _ = read_counted(
-            source, masks=masks, dets_per_class=dets_per_class, update=update
+            source, masks=masks, dets_per_class=dets_per_class, images=known, update=update
         )
     return detections
 
@@ -91,21 +98,24 @@ def read_counted(
     *,
     masks: bool = True,
     dets_per_class: int | None = None,
+    images: KnownImages = NO_IMAGES,
     update: Update | None = None,
 ) -> tuple[Detections, int]:
     """The detections, and how many there were before `dets_per_class` left the best."""
     caps = [] if dets_per_class is None else [Cap(by_image=False, limit=dets_per_class)]
     files = named_files(source)
     if files is not None:
-        collector, reports = _collect(files.paths, lambda: new_collector(caps), masks, update)
+        collector, reports = _collect(
+            files.paths, lambda: new_collector(caps), images, masks, update
+        )
         found = sum(report.rows for report in reports)
         return collected_detections(collector, files.name, reports, masks=masks), found
     if isinstance(source, Detections):
         table = source
     elif isinstance(source, Mapping):
-        table = from_columns(source)
+        table = from_columns(source, images=images)
     elif isinstance(source, list | tuple):
-        table = from_records(source)
+        table = from_records(source, images=images)
     else:
         raise InputError(
             f"detections are of type {type(source).__name__}, expected a path, a list of paths or "
@@ -138,19 +148,24 @@ def read_results(
         return new_collector(caps, gt, every_box=every_box)
 
     with track(progress, "reading results") as update:
-        collector, reports = _collect(files.paths, collector_of_pair, masks, update)
+        collector, reports = _collect(
+            files.paths, collector_of_pair, KnownImages(gt), masks, update
+        )
     return collected_results(collector, files.name, reports, gt, masks=masks)
 
 
 def load_detections(
-    source: str | os.PathLike[str], *, update: Update | None = None
+    source: str | os.PathLike[str],
+    images: KnownImages = NO_IMAGES,
+    *,
+    update: Update | None = None,
 ) -> tuple[list[Detections], list[Problem]]:
     """The tables of all files, and everything that is wrong with them."""
     tables, problems = [], []
     for path in expand(source):
         collector = new_collector()
         try:
-            report = _add_file(path, collector, True, update)
+            report = _add_file(path, collector, images, True, update)
         except InputError as error:
             problems.append(Problem("", str(error)))
             continue
@@ -163,7 +178,7 @@ def load_detections(
 def prepare(files: NamedFiles) -> None:
     """Begins to load what reading the files takes while something else is read: importing Arrow
     takes as long as reading the annotations."""
-    if any(path.suffix.lower() in _PARQUET for path in files.paths):
+    if any(path.suffix.lower() in PARQUET for path in files.paths):
         with suppress(RuntimeError):  # the system allows no more threads
             threading.Thread(target=_import_arrow).start()
 
@@ -176,7 +191,7 @@ def _import_arrow() -> None:
 def may_have_masks(files: NamedFiles) -> bool:
     """False where the beginning of the first file has no masks, though later rows may."""
     first = files.paths[0]
-    if first.suffix.lower() in _PARQUET:
+    if first.suffix.lower() in PARQUET:
         from lvdet.files.parquet import holds_masks
 
         return holds_masks(first)
@@ -228,6 +243,7 @@ def write_tables(tables: Iterable[Detections], path: str | os.PathLike[str]) -> 
 def _collect(
     paths: list[Path],
     new: Callable[[], _native.Collector],
+    images: KnownImages,
     masks: bool,
     update: Update | None,
 ) -> tuple[_native.Collector, list[FileReport]]:
@@ -236,11 +252,11 @@ def _collect(
     masks = masks or not all(path.is_file() for path in paths)
     collector, reports = new(), []
     for path, share in zip(paths, shares(paths, update), strict=True):
-        report = _add_file(path, collector, masks, share)
+        report = _add_file(path, collector, images, masks, share)
         require(iter(report.problems))
         if report.masks_skipped:
             del collector
-            return _collect(paths, new, True, update)
+            return _collect(paths, new, images, True, update)
         reports.append(report)
     masked = MaskedFiles()
     for path, report in zip(paths, reports, strict=True):
@@ -252,17 +268,18 @@ def _collect(
 def _add_file(
     path: Path,
     collector: _native.Collector,
+    images: KnownImages,
     masks: bool,
     update: Update | None,
 ) -> FileReport:
     ending = path.suffix.lower()
     try:
-        if ending in _PARQUET:
+        if ending in PARQUET:
             from lvdet.files.parquet import collect_parquet
 
-            return collect_parquet(path, collector, masks=masks, update=update)
+            return collect_parquet(path, collector, images, masks=masks, update=update)
         if ending == ".npz":
-            return add_table(load_npz(path), collector)
-        return collect_json(path, collector, masks=masks, update=update)
+            return add_table(load_npz(path, images), collector)
+        return collect_json(path, collector, images, masks=masks, update=update)
     except _native.CannotHold as error:
         raise LvdetError(f"{path}: {error}") from None

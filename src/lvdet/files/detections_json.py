@@ -9,6 +9,7 @@ from typing import IO, Any
 
 from lvdet import _native
 from lvdet.files.collect import FileReport, collected_detections, new_collector
+from lvdet.files.known_images import NO_IMAGES, KnownImages
 from lvdet.files.opening import CHUNK, open_plain, run_reader
 from lvdet.files.progress import Update
 from lvdet.files.writing import write_whole
@@ -27,6 +28,7 @@ STRETCH = 1 << 24
 def collect_json(
     path: Path,
     collector: _native.Collector,
+    images: KnownImages,
     *,
     masks: bool,
     update: Update | None,
@@ -34,18 +36,22 @@ def collect_json(
     """Adds the detections of a file. Whether it is a list or lines is seen from its first
     character."""
     with open_plain(path) as file:
-        report, _ = _read(path, file, collector, masks, update)
+        report, _ = _read(path, file, collector, images, masks, update)
     return report
 
 
-def json_tables(path: Path, *, masks: bool, update: Update | None) -> Iterator[Detections]:
+def json_tables(
+    path: Path, images: KnownImages = NO_IMAGES, *, masks: bool, update: Update | None
+) -> Iterator[Detections]:
     """The detections of a file, a stretch of it at a time."""
     place: _native.FilePlace | None = None
     with_masks, ended = masks, False
     with open_plain(path) as file:
         while not ended:
             collector = new_collector()
-            report, reached = _read(path, file, collector, with_masks, update, place, STRETCH)
+            report, reached = _read(
+                path, file, collector, images, with_masks, update, place, STRETCH
+            )
             require(iter(report.problems))
             if report.masks_skipped:
                 with_masks = True  # this stretch again, and so on
@@ -59,6 +65,7 @@ def _read(
     path: Path,
     file: IO[bytes],
     collector: _native.Collector,
+    images: KnownImages,
     masks: bool,
     update: Update | None,
     place: _native.FilePlace | None = None,
@@ -69,7 +76,7 @@ def _read(
     size = os.fstat(file.fileno()).st_size
     found = run_reader(
         lambda control: collector.read_json(
-            file.fileno(), masks, thread_count(), CHUNK, control, place, most
+            file.fileno(), masks, thread_count(), CHUNK, control, place, most, images.names
         ),
         size,
         update,

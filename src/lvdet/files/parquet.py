@@ -2,7 +2,8 @@
 
 Columns: image_id, category_id, score, and x, y, w, h (or one list column `bbox`). Masks, where
 there are any, in mask (bytes), mask_kind, mask_height and mask_width as in
-`lvdet.tables.masks.Masks`, or in one column `segmentation` of {size, counts} records.
+`lvdet.tables.masks.Masks`, or in one column `segmentation` of {size, counts} records. Files with a
+row for each image are read by `parquet_lists`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import os
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -21,13 +22,23 @@ from numpy.typing import NDArray
 
 from lvdet import _native
 from lvdet.errors import InputError
-from lvdet.files.collect import FileReport, collected_detections, new_collector
+from lvdet.files.collect import FileReport, RowPlaces, collected_detections, new_collector
+from lvdet.files.known_images import NO_IMAGES, KnownImages
+from lvdet.files.parquet_batch import Batch, box_format_of, plain_boxes
+from lvdet.files.parquet_columns import (
+    has_texts,
+    read_boxes,
+    read_images,
+    read_masks,
+    read_reals,
+    read_whole,
+)
+from lvdet.files.parquet_lists import MASK_LISTS, ListColumns
 from lvdet.files.progress import Update
-from lvdet.files.records import masks_from_segmentations, require_masks
 from lvdet.files.writing import write_whole
 from lvdet.tables.detections import Detections, masks_to_boxes
-from lvdet.tables.masks import LARGEST_MASK, NONE, Masks, no_masks
-from lvdet.tables.values import MOST_PROBLEMS, Problem, more_problems, require, value_problems
+from lvdet.tables.masks import LARGEST_MASK, NONE, no_masks
+from lvdet.tables.values import MOST_PROBLEMS, Problem, more_problems, require
 from lvdet.threads import thread_count
 
 #: Rows of a row group when writing, and bytes at which it ends where tables are smaller.
@@ -45,27 +56,30 @@ _MASK = ("mask", "mask_kind", "mask_height", "mask_width")
 def collect_parquet(
     path: Path,
     collector: _native.Collector,
+    images: KnownImages,
     *,
     masks: bool,
     update: Update | None,
 ) -> FileReport:
     """Adds the detections of a file, batch by batch."""
     with _opened(path) as file, ExitStack() as stack:
-        return _collect(file, str(path), collector, masks, update, stack)
+        return _collect(file, str(path), collector, images, masks, update, stack)
 
 
-def parquet_tables(path: Path, *, masks: bool, update: Update | None) -> Iterator[Detections]:
+def parquet_tables(
+    path: Path, images: KnownImages = NO_IMAGES, *, masks: bool, update: Update | None
+) -> Iterator[Detections]:
     """The detections of a file, a batch at a time. Where it has columns of masks, each table has
     masks."""
     source = str(path)
     with _opened(path) as file:
-        for batch in _batches(file, source, masks, update):
+        for batch in _batches(file, source, images, masks, update):
             collector = new_collector()
             require(batch.add_to(collector, source))
             table = collected_detections(collector, source, [batch.report], masks=masks)
             if batch.may_have_masks and table.masks is None:
                 table = replace(table, masks=no_masks(len(table)))
-            yield table
+            yield table if batch.row is None else replace(table, file_row=batch.row)
 
 
 def import_arrow() -> None:
@@ -79,14 +93,28 @@ def _opened(path: Path) -> Iterator[Any]:
     import pyarrow.parquet as pq
 
     try:
-        # Read through a small buffer: a row group may be the whole file.
-        with pq.ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER) as file:
+        # Read through a small buffer: a row group may be the whole file. A long text that many
+        # rows share stays one.
+        with ExitStack() as stack:
+            file = stack.enter_context(pq.ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER))
+            if has_texts(file.schema_arrow):
+                file = stack.enter_context(
+                    pq.ParquetFile(
+                        path, pre_buffer=False, buffer_size=_BUFFER, read_dictionary=["image_id"]
+                    )
+                )
             yield file
     except MemoryError:  # Arrow's own is one of its errors too
         raise
     except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
         text = " ".join(str(error).split())
         raise InputError(f"{path}: invalid Parquet file: {text}") from None
+
+
+def declared_box_format(path: Path) -> str:
+    """How a file says that its boxes are written."""
+    with _opened(path) as file:
+        return box_format_of(file.schema_arrow, str(path))
 
 
 def holds_masks(path: Path) -> bool:
@@ -98,21 +126,24 @@ def holds_masks(path: Path) -> bool:
         names = set(pq.read_schema(path).names)
     except (pa.ArrowException, UnicodeDecodeError, OSError):
         return False
-    return set(_MASK) <= names or "segmentation" in names
+    return set(_MASK) <= names or not names.isdisjoint(MASK_LISTS)
 
 
 def _collect(
     file: Any,
     source: str,
     collector: _native.Collector,
+    images: KnownImages,
     masks: bool,
     update: Update | None,
     stack: ExitStack,
 ) -> FileReport:
     problems: list[Problem] = []
     rows = with_masks = without_box = unlisted = 0
+    begins: list[NDArray[np.int64]] = []
+    numbers: list[NDArray[np.int32]] = []
 
-    def add(batch: _Batch) -> None:
+    def add(batch: Batch) -> None:
         nonlocal unlisted
         found = batch.add_to(collector, source)
         problems.extend(islice(found, MOST_PROBLEMS - len(problems)))
@@ -121,9 +152,11 @@ def _collect(
     adder = stack.enter_context(ThreadPoolExecutor(1)) if thread_count() > 1 else None
     added: Future[None] | None = None
     # One batch is added while the next is decoded.
-    for batch in _batches(file, source, masks, update):
+    for batch in _batches(file, source, images, masks, update):
         if rows == 0:
-            collector.expect(min(file.metadata.num_rows, _EXPECTED))
+            lists = ListColumns.of(file.schema_arrow, source, masks=masks)
+            count = file.metadata.num_rows if lists is None else lists.count(file.metadata)
+            collector.expect(min(count, _EXPECTED))
         if added is not None:
             added.result()
             added = None
@@ -134,6 +167,10 @@ def _collect(
         if added is None:
             add(batch)
         report = batch.report
+        if batch.row is not None:
+            first = np.flatnonzero(np.diff(batch.row, prepend=-1))
+            begins.append(rows + first)
+            numbers.append(batch.row[first])
         rows += report.rows
         with_masks += report.rows_with_masks
         without_box += report.rows_without_box
@@ -141,23 +178,35 @@ def _collect(
         added.result()
     if unlisted:
         problems.append(more_problems(source, unlisted))
-    return FileReport(problems, rows, with_masks, without_box)
+    places = RowPlaces(np.concatenate(begins), np.concatenate(numbers)) if begins else None
+    return FileReport(problems, rows, with_masks, without_box, places=places)
 
 
-def _batches(file: Any, source: str, masks: bool, update: Update | None) -> Iterator[_Batch]:
-    """The rows of a file, some at a time."""
-    box_columns, mask_columns = _columns(set(file.schema_arrow.names), source)
-    if not masks and box_columns:
-        mask_columns = []
-    columns = ["image_id", "category_id", "score", *box_columns, *mask_columns]
+def _batches(
+    file: Any, source: str, images: KnownImages, masks: bool, update: Update | None
+) -> Iterator[Batch]:
+    """The detections of a file, some at a time."""
     total = file.metadata.num_rows
     if total < 0:
         raise InputError(f"{source}: invalid Parquet file: negative size")
+    lists = ListColumns.of(file.schema_arrow, source, masks=masks)
+    if lists is not None:
+        columns = lists.names
+        rows = lists.images_at_a_time(file.metadata, source, BATCH, MASK_BATCH, MASK_BYTES)
+    else:
+        box_columns, mask_columns = _columns(set(file.schema_arrow.names), source)
+        if not masks and box_columns:
+            mask_columns = []
+        columns = ["image_id", "category_id", "score", *box_columns, *mask_columns]
+        rows = _mask_batch(file.metadata, mask_columns, source) if mask_columns else BATCH
+        box_format = box_format_of(file.schema_arrow, source)
     at = 0
     # Arrow's own threads cost more than they save.
-    rows = _mask_batch(file.metadata, mask_columns, source) if mask_columns else BATCH
     for decoded in file.iter_batches(rows, columns=columns, use_threads=False):
-        yield _batch(decoded, box_columns, mask_columns, source, at)
+        if lists is not None:
+            yield from lists.batches(decoded, source, at, images, BATCH)
+        else:
+            yield _batch(decoded, box_columns, mask_columns, box_format, images, source, at)
         at += decoded.num_rows
         if update is not None:
             update(at, total)
@@ -187,61 +236,33 @@ def _mask_batch(metadata: Any, columns: list[str], source: str) -> int:
     return rows
 
 
-@dataclass(frozen=True)
-class _Batch:
-    """Some rows of a file; boxes as [N, 4] or as their four columns."""
-
-    at: int
-    image: NDArray[np.int64]
-    category: NDArray[np.int64]
-    score: NDArray[np.float64]
-    box: NDArray[np.float64] | tuple[NDArray[np.float64], ...]
-    masks: Masks | None
-    may_have_masks: bool  # there are columns of them
-    boxes_given: bool
-
-    @property
-    def report(self) -> FileReport:
-        rows = len(self.score)
-        with_masks = 0 if self.masks is None else int((self.masks.kind != NONE).sum())
-        return FileReport([], rows, with_masks, 0 if self.boxes_given else rows)
-
-    def add_to(self, collector: _native.Collector, source: str) -> Iterator[Problem]:
-        """Adds the rows; what is wrong with them."""
-        masks = None if self.masks is None else self.masks.columns
-        rows = (self.image, self.category, self.score)
-        if isinstance(self.box, tuple):
-            x, y, w, h = self.box
-            usable = collector.add_sides(*rows, x, y, w, h, masks)
-        else:
-            usable = collector.add(*rows, self.box, masks)
-        if usable:
-            return
-        box = np.stack(self.box, axis=1) if isinstance(self.box, tuple) else self.box
-        for problem in value_problems(source, self.score, np.ascontiguousarray(box)):
-            yield replace(problem, row=self.at + (problem.row or 0))
-
-
 def _batch(
-    decoded: Any, box_columns: list[str], mask_columns: list[str], source: str, at: int
-) -> _Batch:
-    image = _integers(decoded, "image_id", source, at, np.int64)
-    category = _integers(decoded, "category_id", source, at, np.int64)
-    score = _reals(decoded, "score", source, at)
-    masks = _masks(decoded, mask_columns, source, at) if mask_columns else None
+    decoded: Any,
+    box_columns: list[str],
+    mask_columns: list[str],
+    box_format: str,
+    images: KnownImages,
+    source: str,
+    at: int,
+) -> Batch:
+    image = read_images(decoded.column("image_id"), source, at, images)
+    category = read_whole(decoded.column("category_id"), "category_id", source, at)
+    score = read_reals(decoded.column("score"), "score", source, at)
+    masks = read_masks(decoded, mask_columns, source, at) if mask_columns else None
     if masks is not None and not masks.kind.any():
         masks = None
     box: NDArray[np.float64] | tuple[NDArray[np.float64], ...]
     if box_columns == ["bbox"]:
-        box = _listed_boxes(decoded.column("bbox"), source, at)
+        box = read_boxes(decoded.column("bbox"), source, at)
+        box = plain_boxes(box, box_format, image, images, source)
     elif box_columns:
-        box = tuple(_reals(decoded, name, source, at) for name in box_columns)
+        box = tuple(read_reals(decoded.column(name), name, source, at) for name in box_columns)
     else:
         missing = np.arange(len(score)) if masks is None else np.flatnonzero(masks.kind == NONE)
         if len(missing):
             raise InputError(f"{source}, row {at + missing[0]:,}: has neither bbox nor mask")
         box = np.zeros((0, 4)) if masks is None else masks_to_boxes(masks)
-    return _Batch(at, image, category, score, box, masks, bool(mask_columns), bool(box_columns))
+    return Batch(at, image, category, score, box, masks, bool(mask_columns), bool(box_columns))
 
 
 def _columns(names: set[str], source: str) -> tuple[list[str], list[str]]:
@@ -254,105 +275,6 @@ def _columns(names: set[str], source: str) -> tuple[list[str], list[str]]:
     if not boxes and not masks:
         raise InputError(f"{source}: no columns for boxes (x, y, w, h or bbox) or masks")
     return boxes, masks
-
-
-def _numbers(batch: Any, name: str, source: str, at: int, *, whole: bool = False) -> NDArray[Any]:
-    column = batch.column(name)
-    if column.null_count:
-        raise InputError(
-            f"{source}, rows {at:,} to {at + batch.num_rows:,}: column {name!r} has nulls"
-        )
-    values = _values(column)
-    if values.dtype.kind not in ("iu" if whole else "iuf"):
-        raise InputError(
-            f"{source}: column {name!r} has type {values.dtype}, expected "
-            + ("integers" if whole else "numbers")
-        )
-    return np.asarray(values)
-
-
-def _values(column: Any) -> NDArray[Any]:
-    """Numbers as they lie in memory: pyarrow's own way imports pandas first, where that is
-    installed."""
-    import pyarrow as pa
-
-    kind = column.type
-    letters = {
-        "f": pa.types.is_floating(kind),
-        "i": pa.types.is_signed_integer(kind),
-        "u": pa.types.is_unsigned_integer(kind),
-    }
-    letter = next((letter for letter, fits in letters.items() if fits), None)
-    data = column.buffers()[1] if letter and not column.null_count else None
-    if data is None:  # no numbers, not all of them, or none at all
-        return np.asarray(column.to_numpy(zero_copy_only=False))
-    values = np.frombuffer(data, dtype=f"{letter}{kind.bit_width // 8}")
-    return values[column.offset : column.offset + len(column)]
-
-
-def _integers(
-    batch: Any, name: str, source: str, at: int, dtype: type[np.signedinteger | np.unsignedinteger]
-) -> NDArray[Any]:
-    """Whole numbers that fit the type."""
-    values = _numbers(batch, name, source, at, whole=True)
-    if np.can_cast(values.dtype, dtype):
-        return np.ascontiguousarray(values, dtype=dtype)
-    bounds = np.iinfo(dtype)
-    wrong = np.flatnonzero((values < bounds.min) | (values > bounds.max))
-    if len(wrong):
-        row = int(wrong[0])
-        raise InputError(f"{source}, row {at + row:,}: {name} {values[row]} is out of range")
-    return np.ascontiguousarray(values, dtype=dtype)
-
-
-def _reals(batch: Any, name: str, source: str, at: int) -> NDArray[np.float64]:
-    return np.ascontiguousarray(_numbers(batch, name, source, at), dtype=np.float64)
-
-
-def _listed_boxes(column: Any, source: str, at: int) -> NDArray[np.float64]:
-    """[N, 4] boxes of a column of lists."""
-    import pyarrow as pa
-
-    kind = column.type
-    lists = pa.types.is_list(kind) or pa.types.is_large_list(kind)
-    if not (lists or pa.types.is_fixed_size_list(kind)) or not (
-        pa.types.is_floating(kind.value_type) or pa.types.is_integer(kind.value_type)
-    ):
-        raise InputError(f"{source}: column 'bbox' has type {kind}, expected lists of numbers")
-    lengths = _values(column.value_lengths().fill_null(0))
-    wrong = np.flatnonzero(lengths != 4)
-    if len(wrong):
-        row = int(wrong[0])
-        raise InputError(
-            f"{source}, row {at + row:,}: bbox has {lengths[row]} numbers, expected 4 [x, y, w, h]"
-        )
-    values = _values(column.flatten())
-    return np.ascontiguousarray(values, dtype=np.float64).reshape(-1, 4)
-
-
-def _masks(batch: Any, columns: list[str], source: str, at: int) -> Masks:
-    if columns == ["segmentation"]:
-        return masks_from_segmentations(batch.column("segmentation").to_pylist(), source, at)
-    import pyarrow as pa
-
-    column = batch.column("mask")
-    if column.null_count:
-        raise InputError(f"{source}, rows {at:,} to {at + len(column):,}: column 'mask' has nulls")
-    data = column.cast(pa.large_binary())
-    offsets = np.frombuffer(data.buffers()[1], dtype=np.int64)[
-        data.offset : data.offset + len(data) + 1
-    ]
-    buffer = data.buffers()[2]
-    content = np.frombuffer(buffer, dtype=np.uint8) if buffer else np.zeros(0, dtype=np.uint8)
-    masks = Masks(
-        content[offsets[0] : offsets[-1]].copy(),
-        offsets - offsets[0],
-        _integers(batch, "mask_kind", source, at, np.uint8),
-        _integers(batch, "mask_height", source, at, np.int32),
-        _integers(batch, "mask_width", source, at, np.int32),
-    )
-    require_masks(masks, source, at)
-    return masks
 
 
 class LateColumnsError(InputError):

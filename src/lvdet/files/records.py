@@ -11,13 +11,18 @@ import numpy as np
 
 from lvdet import _native
 from lvdet.errors import InputError
+from lvdet.files.known_images import NO_IMAGES, KnownImages
 from lvdet.tables.detections import Detections
 from lvdet.tables.masks import LARGEST_SIDE, NONE, POLYGONS, RLE, Masks
 
 _BOX_NAMES = ("bbox", "box", "boxes")
 
 
-def from_records(records: Sequence[Mapping[str, Any]], source: str = "detections") -> Detections:
+def from_records(
+    records: Sequence[Mapping[str, Any]],
+    source: str = "detections",
+    images: KnownImages = NO_IMAGES,
+) -> Detections:
     """Detections from COCO result records, as `json.load` gives them."""
     columns: dict[str, list[Any]] = {"image_id": [], "category_id": [], "score": []}
     boxes: list[Any] = []
@@ -29,11 +34,18 @@ def from_records(records: Sequence[Mapping[str, Any]], source: str = "detections
             )
         for name, column in columns.items():
             value = record.get(name)
+            if isinstance(value, str) and name == "image_id":
+                column.append(value)
+                continue
             if isinstance(value, bool | np.complexfloating) or not isinstance(
                 value, int | float | np.number
             ):
                 what = "missing" if value is None else f"{value!r}, expected a number"
                 raise InputError(f"{source}, row {row:,}: {name} is {what}")
+            # Beside a float, a long integer would become one.
+            if isinstance(value, float | np.floating) and name != "score":
+                number = float(value)
+                value = int(number) if number.is_integer() and abs(number) < 2.0**63 else value
             column.append(value)
         columns["score"][-1] = _floats([record["score"]], "score", source, row)[0]
         box = record.get("bbox")
@@ -59,6 +71,7 @@ def from_records(records: Sequence[Mapping[str, Any]], source: str = "detections
         made = _native.mask_boxes(masks[np.array(missing)].columns)
         for row, box in zip(missing, made, strict=True):
             boxes[row] = box
+    columns["image_id"] = _image_ids(columns["image_id"], source, images)
     return Detections.from_arrays(
         **columns,
         box=None if missing and len(missing) == len(boxes) else boxes,
@@ -67,7 +80,9 @@ def from_records(records: Sequence[Mapping[str, Any]], source: str = "detections
     )
 
 
-def from_columns(columns: Mapping[str, Any], source: str = "detections") -> Detections:
+def from_columns(
+    columns: Mapping[str, Any], source: str = "detections", images: KnownImages = NO_IMAGES
+) -> Detections:
     """Detections from arrays named image_id, category_id, score, bbox (or box, boxes), and
     optionally segmentation (a list with one mask per row)."""
     for name in ("image_id", "category_id", "score"):
@@ -76,7 +91,7 @@ def from_columns(columns: Mapping[str, Any], source: str = "detections") -> Dete
     box = next((columns[name] for name in _BOX_NAMES if name in columns), None)
     segmentation = columns.get("segmentation")
     return Detections.from_arrays(
-        columns["image_id"],
+        _image_ids(columns["image_id"], source, images),
         columns["category_id"],
         columns["score"],
         box,
@@ -85,12 +100,36 @@ def from_columns(columns: Mapping[str, Any], source: str = "detections") -> Dete
     )
 
 
-def load_npz(path: Path) -> Detections:
+def _image_ids(values: Any, source: str, images: KnownImages) -> Any:
+    """The ids of a column of ids, in which texts name images."""
+    if not isinstance(values, list | tuple):  # of lists NumPy would make texts throughout
+        values = np.asarray(values)
+        if values.ndim != 1 or values.dtype.kind not in "OSU":
+            return values
+    ids = list(values)
+    texts = [row for row, value in enumerate(ids) if isinstance(value, str | bytes)]
+    if not texts:
+        return ids
+    places: dict[str, int] = {}
+    named = []  # the place of each row's text among all
+    for row in texts:
+        value = ids[row]
+        text = value.decode(errors="replace") if isinstance(value, bytes) else value
+        named.append(places.setdefault(text, len(places)))
+    found, problems = images.find([*places])
+    for place, what in problems:
+        raise InputError(f"{source}, row {texts[named.index(place)]:,}: {what}")
+    for row, place in zip(texts, named, strict=True):
+        ids[row] = int(found[place])
+    return ids
+
+
+def load_npz(path: Path, images: KnownImages = NO_IMAGES) -> Detections:
     """Detections from a NumPy archive of arrays with the names of `from_columns`; others are not
     read."""
     try:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
-            return from_columns(archive, str(path))
+            return from_columns(archive, str(path), images)
     except InputError:
         raise
     except OSError as error:
@@ -98,6 +137,17 @@ def load_npz(path: Path) -> Detections:
     except Exception as error:  # NumPy and zipfile have many ways to say that it is damaged
         what = " ".join(str(error).split())
         raise InputError(f"{path}: invalid NumPy archive: {what}") from None
+
+
+def have_masks(source: object) -> bool:
+    """Whether a list of records, or a dict of arrays, has any mask."""
+    if isinstance(source, Mapping):
+        return source.get("segmentation") is not None
+    records = source if isinstance(source, list | tuple) else ()
+    return any(
+        isinstance(record, Mapping) and not _is_none(record.get("segmentation"))
+        for record in records
+    )
 
 
 def masks_from_segmentations(

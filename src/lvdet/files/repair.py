@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,11 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from lvdet.errors import InputError
-from lvdet.files.annotation_files import read_ground_truth
 from lvdet.files.box_formats import from_format, normalized, require_box_format
+from lvdet.files.known_images import KnownImages
 from lvdet.tables.detections import Detections, encode_ids
-from lvdet.tables.ground_truth import GroundTruth
-from lvdet.tables.problems import image_rows
 from lvdet.tables.values import numbers
 
 
@@ -24,25 +21,18 @@ class Repair:
     """How boxes are written, the annotations that know the images' sizes, and other class ids."""
 
     box_format: str
-    gt: GroundTruth | None
+    images: KnownImages
     ids: Mapping[int, int]
 
     @staticmethod
-    def of(
-        box_format: str,
-        images: GroundTruth | str | os.PathLike[str] | None,
-        ids: Mapping[int, int],
-    ) -> Repair:
-        """Reads the annotations where they are needed."""
+    def of(box_format: str, images: KnownImages, ids: Mapping[int, int]) -> Repair:
+        """Refuses what cannot be repaired."""
         require_box_format(box_format)
-        if not normalized(box_format):
-            return Repair(box_format, None, ids)
-        if images is None:
+        if normalized(box_format) and images.gt is None:
             raise InputError(
                 f"box format {box_format} needs the sizes of the images: pass --images GT"
             )
-        gt = images if isinstance(images, GroundTruth) else read_ground_truth(images, masks=False)
-        return Repair(box_format, gt, ids)
+        return Repair(box_format, images, ids)
 
     def applied(self, table: Detections) -> Detections:
         """The table with boxes as x, y, width, height in pixels, and with the new ids."""
@@ -53,7 +43,9 @@ class Repair:
             table = replace(table, category=category, category_ids=ids)
         if self.box_format == "xywh":
             return table
-        size = None if self.gt is None else self._sizes(table, self.gt)
+        size = None
+        if normalized(self.box_format):
+            size = self.images.sizes(table.image_ids, table.source)[table.image]
         box = from_format(self.box_format, table.box, size)
         wrong = np.flatnonzero((box[:, 2:] < 0).any(axis=1))
         if len(wrong):
@@ -62,20 +54,6 @@ class Repair:
                 f"{self.box_format}"
             )
         return replace(table, box=box)
-
-    @staticmethod
-    def _sizes(
-        table: Detections, gt: GroundTruth
-    ) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
-        """[N, 2] width and height of the image of each row."""
-        rows = image_rows(gt, table)
-        unknown = np.flatnonzero(rows < 0)
-        if len(unknown):
-            raise InputError(
-                f"{table.source}: image_id {table.image_ids[unknown[0]]} is not in {gt.source}"
-            )
-        size = np.stack([gt.images.width[rows], gt.images.height[rows]], axis=1)
-        return size.astype(np.float64)[table.image]
 
 
 def read_category_map(path: Path) -> dict[int, int]:

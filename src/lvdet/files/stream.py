@@ -14,6 +14,7 @@ from lvdet.errors import InputError, LvdetError
 from lvdet.files.collect import MaskedFiles
 from lvdet.files.detection_files import named_files
 from lvdet.files.detections_json import json_tables
+from lvdet.files.known_images import NO_IMAGES, KnownImages
 from lvdet.files.opening import shares
 from lvdet.files.progress import Update
 from lvdet.files.records import load_npz
@@ -29,12 +30,14 @@ def detection_tables(
     source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
     masks: bool = True,
+    images: KnownImages = NO_IMAGES,
     update: Update | None = None,
 ) -> Iterator[Detections]:
     """Reads detections as tables of some megabytes each, one after the other: the rows of all
     files, in their order, however many they are.
 
-    `source` is a file, folder or pattern, or a list of paths, as `read_detections` takes them.
+    `source` is a file, folder or pattern, or a list of paths, as `read_detections` takes them;
+    images: those that texts may name.
     (A NumPy archive is loaded whole.) A table has rows of one file, at least one, and names that
     file and their places in it; image_ids, category_ids, masks and boxes_given speak of its own
     rows. With masks=False, masks are passed by where there are boxes: they are looked at, and
@@ -49,37 +52,43 @@ def detection_tables(
             f"detections are of type {type(source).__name__}, expected a path or a list of paths"
         )
     thread_count()  # a number that cannot be is refused at once
-    return _tables(files.paths, masks, shares(files.paths, update))
+    return _tables(files.paths, masks, images, shares(files.paths, update))
 
 
-def _tables(paths: list[Path], masks: bool, update: list[Update | None]) -> Iterator[Detections]:
+def _tables(
+    paths: list[Path], masks: bool, images: KnownImages, update: list[Update | None]
+) -> Iterator[Detections]:
     masked = MaskedFiles()
     for path, share in zip(paths, update, strict=True):
         rows, has_masks = 0, False
-        for table in _tables_of(path, masks, share):
+        for table in _tables_of(path, masks, images, share):
             if masks and not has_masks and table.masks is not None:
                 has_masks = bool((table.masks.kind != NONE).any())
                 if has_masks:
                     masked.note(path, True)
-            yield replace(table, file_row=np.arange(rows, rows + len(table)))
+            if table.file_row is None:
+                table = replace(table, file_row=np.arange(rows, rows + len(table)))
+            yield table
             rows += len(table)
         if masks and rows:
             masked.note(path, has_masks)
 
 
-def _tables_of(path: Path, masks: bool, update: Update | None) -> Iterator[Detections]:
+def _tables_of(
+    path: Path, masks: bool, images: KnownImages, update: Update | None
+) -> Iterator[Detections]:
     """The tables of one file."""
     ending = path.suffix.lower()
     try:
         if ending in (".parquet", ".pq"):
             from lvdet.files.parquet import parquet_tables
 
-            yield from parquet_tables(path, masks=masks, update=update)
+            yield from parquet_tables(path, images, masks=masks, update=update)
         elif ending == ".npz":
-            table = load_npz(path)
+            table = load_npz(path, images)
             for begin in range(0, len(table), ROWS):
                 yield table[begin : begin + ROWS]
         else:
-            yield from json_tables(path, masks=masks, update=update)
+            yield from json_tables(path, images, masks=masks, update=update)
     except _native.CannotHold as error:
         raise LvdetError(f"{path}: {error}") from None

@@ -8,6 +8,7 @@ from lvdet.errors import InputError
 from lvdet.files.annotation_files import load_ground_truth
 from lvdet.files.collect import add_table, collected_results, new_collector
 from lvdet.files.detection_files import load_detections
+from lvdet.files.known_images import KnownImages
 from lvdet.files.progress import Progress, track
 from lvdet.plausibility.finding import Finding
 from lvdet.plausibility.findings import findings
@@ -49,7 +50,7 @@ def inspect(
         return problems, []
     try:
         with track(progress, "checking results") as update:
-            tables, found = load_detections(detections, update=update)
+            tables, found = load_detections(detections, KnownImages(gt), update=update)
     except InputError as error:
         tables, found = [], [Problem("", str(error))]
     problems += found
