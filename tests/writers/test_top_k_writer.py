@@ -318,6 +318,8 @@ def test_keeps_of_what_is_no_pair(tmp_path: Path) -> None:
     [
         ("out.txt", {"dets_per_class": 5}, "unknown extension '.txt'"),
         ("out.json", {"dets_per_class": 0}, "dets_per_class is 0"),
+        ("out.json", {"dets_per_class": -1}, "dets_per_class is -1, expected 0 or more"),
+        ("out.json", {"dets_per_image": 0.5}, "dets_per_image is 0.5, expected 0 or more"),
         ("out.json", {"dets_per_class": 2.5}, "dets_per_class is 2.5"),
         ("out.json", {"dets_per_class": True}, "dets_per_class is True"),
         ("out.json", {"dets_per_class": 5, "box_format": "cxcywh"}, "box_format is 'cxcywh'"),
@@ -368,3 +370,8 @@ def test_what_cannot_enter_is_not_written(tmp_path: Path) -> None:
             sink.add(image_id, BOX * 5, [0.5, 0.5, 0.25, 0.5, 0.5], [1] * 5)
             assert sink.rows == 3
     assert {row["image_id"] for row in records_of(tmp_path / "out.json")} == {0}
+
+
+def test_defaults(tmp_path: Path) -> None:
+    with lvdet.TopKWriter(tmp_path / "out.json") as sink:
+        assert "dets_per_class=10000, dets_per_image=0" in repr(sink)

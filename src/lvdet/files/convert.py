@@ -22,6 +22,7 @@ def convert(
     target: str | os.PathLike[str],
     *,
     dets_per_class: int | None = None,
+    dets_per_image: int | None = None,
     masks: bool = True,
     box_format: str = "xywh",
     images: GroundTruth | str | os.PathLike[str] | None = None,
@@ -34,6 +35,8 @@ def convert(
     With masks=False only boxes are written, made from the masks where there are no others. Where
     all rows are written, they are written while others are read.
 
+    dets_per_class, dets_per_image: write the best so many of each class, of each image; with both
+        what is among either
     box_format: how boxes are written in the source (see `BOX_FORMATS`); images: the annotations
         that know the sizes of the images, where boxes are fractions
     category_map: the class id that each id stands for; others stay as they are
@@ -49,7 +52,7 @@ def convert(
         table = table if masks else replace(table, masks=None, boxes_given=True)
         return table if change is None else change(table)
 
-    if dets_per_class is None:
+    if dets_per_class is None and dets_per_image is None:
         try:
             with track(progress, "converting") as update:
                 tables = detection_tables(source, masks=masks, update=update)
@@ -60,7 +63,11 @@ def convert(
                 raise
     with track(progress, "converting") as update:
         detections, found = read_counted(
-            source, masks=masks, dets_per_class=dets_per_class, update=update
+            source,
+            masks=masks,
+            dets_per_class=dets_per_class,
+            dets_per_image=dets_per_image,
+            update=update,
         )
     written = write_tables([changed(detections)], target)
     return written, found

@@ -1,4 +1,4 @@
-"""A journal without the rows that no longer count."""
+"""The rows that count: of each class, and of each image, the best."""
 
 from __future__ import annotations
 
@@ -8,41 +8,39 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from lvdet import _native
 from lvdet.files.detection_files import read_detections, write_detections
-from lvdet.writers.top_scores import TopScores
+from lvdet.tables.detections import Detections
+from lvdet.threads import thread_count
 
 
-def compact(files: Iterable[Path], scores: TopScores) -> int:
-    """Rewrites files of rows, one at a time, with only the best of each class over all of them.
+def compact(files: Iterable[Path], ledger: _native.Ledger, dets_per_image: int) -> int:
+    """Rewrites files of rows, one at a time, with only the best of each class over all of them and
+    the best `dets_per_image` of each image; returns how many.
 
-    `scores` are those of all rows. Of equal scores the earlier rows count. Returns how many rows
-    are left.
+    `ledger` has the scores of all rows; the rows of an image are in one file. Of equal scores the
+    earlier rows count.
     """
-    ties = dict(scores.ties())
     rows = 0
+    left = ledger.ties()
     for path in files:
         table = read_detections(path)
-        names = table.category_ids.tolist()
-        threshold = scores.thresholds(table.category_ids)[table.category]
-        keep = table.score > threshold
-        equal = np.flatnonzero(table.score == threshold)
-        left = np.array([ties.get(name, 0) for name in names], dtype=np.int64)
-        among = table.category[equal]
-        counted = _earlier_of_group(among, len(names)) < left[among]
-        keep[equal[counted]] = True
-        left -= np.bincount(among[counted], minlength=len(names))
-        ties.update(zip(names, left.tolist(), strict=True))
-        rows += int(np.count_nonzero(keep))
-        if not keep.all():
-            write_detections(table[keep], path)
+        counting = _counting(table, ledger, dets_per_image, left)
+        rows += len(counting)
+        if len(counting) < len(table):
+            write_detections(counting, path)
     return rows
 
 
-def _earlier_of_group(group: NDArray[np.int32], groups: int) -> NDArray[np.int64]:
-    """[N] how many rows of the same group come before each."""
-    order = np.argsort(group, kind="stable")
-    count = np.bincount(group, minlength=groups)
-    begin = np.cumsum(count) - count
-    earlier = np.empty(len(group), dtype=np.int64)
-    earlier[order] = np.arange(len(group)) - begin[group[order]]
-    return earlier
+def _counting(
+    table: Detections, ledger: _native.Ledger, dets_per_image: int, left: NDArray[np.int64]
+) -> Detections:
+    """The rows of a table that count. `left` says for each class of the ledger how many rows of
+    just its threshold still do."""
+    keep = ledger.count(table.category_ids[table.category], table.score, left)
+    if dets_per_image:
+        best = np.ones(len(table), dtype=np.uint8)
+        images = len(table.image_ids)
+        _native.keep_top(table.image, images, table.score, dets_per_image, best, thread_count())
+        keep |= best
+    return table if keep.all() else table[keep.view(np.bool_)]

@@ -32,7 +32,7 @@ from lvdet.errors import InputError, OutputError
 from lvdet.files.locking import lock_folder
 from lvdet.files.writing import write_whole
 
-VERSION = 2
+VERSION = 3
 #: Bytes of rows in a file, about; one file at a time is held in memory.
 FILE_BYTES = 1 << 27
 

@@ -1,7 +1,8 @@
-"""The best detections of each class over a whole data set, image by image."""
+"""The best detections of each class over a whole data set and of each image, image by image."""
 
 from __future__ import annotations
 
+import math
 import operator
 import os
 from collections.abc import KeysView, Mapping, Sequence
@@ -20,12 +21,18 @@ from lvdet.files.detection_files import WRITTEN, read_detections, write_detectio
 from lvdet.files.detections_json import json_rows
 from lvdet.files.records import masks_from_segmentations
 from lvdet.files.writing import require_ending
-from lvdet.tables.detections import Detections, encode_ids
+from lvdet.tables.detections import Detections
 from lvdet.tables.masks import NONE, Masks
-from lvdet.writers.arguments import floats, sizes, to_numpy, whole_number
+from lvdet.writers.arguments import (
+    budgets,
+    floats,
+    sizes,
+    to_numpy,
+    whole_number,
+    whole_numbers,
+)
 from lvdet.writers.compact import compact
 from lvdet.writers.journal import Journal
-from lvdet.writers.top_scores import TopScores
 
 #: Rows a journal may hold regardless; beyond them, GROWTH times the rows that count.
 COMPACT_ROWS = 1 << 20
@@ -33,7 +40,8 @@ GROWTH = 3
 
 
 class TopKWriter:
-    """Keeps the best `dets_per_class` detections of each class over all images, and writes them.
+    """Keeps the best `dets_per_class` detections of each class over all images and the best
+    `dets_per_image` of each image over all classes, and writes them, each once.
 
         with lvdet.TopKWriter("out.parquet", dets_per_class=10_000) as writer:
             for image_id, out in …:
@@ -43,10 +51,13 @@ class TopKWriter:
     The file (.parquet, .json, .jsonl or .ndjson) appears, complete, when the writer is closed.
     Until then a journal lies beside it, in `out.parquet.parts`. If the process ends early, even by
     SIGKILL, a new `TopKWriter` of the same path resumes after the last image whose `add` returned.
-    Memory holds only the scores that count; among equal scores the earlier one counts. Threads may
-    share a writer: each image is added as a whole. Each process needs a writer of its own.
+    Memory holds only the scores that count; among equal scores the earlier one counts. Rows stay
+    in the order in which they were added, so a budget that is applied to the file, per class or
+    per image, leaves what it would have left of all detections. Threads may share a writer: each
+    image is added as a whole. Each process needs a writer of its own.
 
-    dets_per_class: detections to keep per class, 1 or more
+    dets_per_class: detections to keep per class over all images, 0 for no such budget
+    dets_per_image: detections to keep per image whatever their class, 0 for no such budget
     box_format:     "xywh" or "xyxy", in pixels
     category_ids:   the category id of each label 0, 1, …; without it labels are category ids
     overwrite:      replace an existing file once this one is complete
@@ -54,25 +65,23 @@ class TopKWriter:
 
     def __init__(
         self,
-        path: str | os.PathLike[str],
+        target: str | os.PathLike[str],
         *,
-        dets_per_class: int,
+        dets_per_class: int = 10_000,
+        dets_per_image: int = 0,
         box_format: str = "xywh",
         category_ids: Sequence[int] | None = None,
         overwrite: bool = False,
     ) -> None:
-        refusal = f"dets_per_class is {dets_per_class!r}, expected 1 or more"
-        self._limit = whole_number(dets_per_class, refusal)
-        if self._limit < 1:
-            raise InputError(refusal)
+        self._per_class, self._per_image = budgets(dets_per_class, dets_per_image)
         if box_format not in ("xywh", "xyxy"):
             raise InputError(f"box_format is {box_format!r}, expected 'xywh' or 'xyxy'")
         self._corners = box_format == "xyxy"
         self._category_ids: NDArray[np.int64] | None = None
         if category_ids is not None:
-            self._category_ids = _whole_numbers(category_ids, "category_ids", "TopKWriter")
-        self._ending = require_ending(path, WRITTEN)
-        self._target = Path(os.path.realpath(path))
+            self._category_ids = whole_numbers(category_ids, "category_ids", "TopKWriter")
+        self._ending = require_ending(target, WRITTEN)
+        self._target = Path(os.path.realpath(target))
         self._process = os.getpid()
         self._lock = RLock()
         self._ended = False
@@ -80,17 +89,19 @@ class TopKWriter:
         known = self._category_ids
         self._journal.begin(
             {
-                "dets_per_class": self._limit,
+                "dets_per_class": self._per_class,
+                "dets_per_image": self._per_image,
                 "box_format": box_format,
                 "category_ids": None if known is None else known.tolist(),
             }
         )
-        self._scores = TopScores(self._limit)
+        self._ledger = _native.Ledger(self._per_class)
         self._rows = 0
+        self._counting = 0  # rows that counted when the journal was last compacted
         try:
             for file in self._journal.files:
                 rows = read_detections(file, masks=False)
-                self._scores.add(rows.category, rows.category_ids, rows.score)
+                self._ledger.note(rows.category_ids[rows.category], rows.score)
                 self._rows += len(rows)
         except BaseException:
             self._journal.release()
@@ -136,7 +147,9 @@ class TopKWriter:
             if image in self._journal.images:
                 raise InputError(f"{source}: already added; add each image once")
             table = self._table(image, boxes, scores, labels, masks is not None, source)
-            keep = self._could_enter(table)
+            keep = self._ledger.choose(
+                table.category_ids[table.category], table.score, self._per_image
+            ).view(np.bool_)
             kept = table[keep]
             if masks is not None:
                 rows = np.flatnonzero(keep)
@@ -146,17 +159,19 @@ class TopKWriter:
             text = json_rows(kept, 0, len(kept), separator="\n")
             try:
                 self._journal.append(image, text)
-                self._scores.add(kept.category, kept.category_ids, kept.score)
+                self._ledger.note(kept.category_ids[kept.category], kept.score)
                 self._rows += len(kept)
-                if self._rows > max(COMPACT_ROWS, GROWTH * self._scores.rows):
+                counting = max(self._ledger.rows, self._counting)
+                if self._rows > max(COMPACT_ROWS, GROWTH * counting):
                     self._journal.roll()
-                    self._rows = compact(self._journal.files[:-1], self._scores)
+                    self._rows = compact(self._journal.files[:-1], self._ledger, self._per_image)
+                    self._counting = self._rows
             except BaseException:  # what is on disk is right, what is in memory may not be
                 self._journal.release()
                 raise
 
     def keeps(self, scores: Any, labels: Any) -> NDArray[np.bool_]:
-        """[n] which of these could still be among the best.
+        """[n] which of these rows of one image could still be among the best.
 
         All others can be left out of `add`, or have None in the list of their masks.
         """
@@ -164,23 +179,41 @@ class TopKWriter:
         category_id = self._ids_of(labels, "keeps")
         if score.shape != category_id.shape:
             raise InputError(f"keeps: {score.size} scores for {category_id.size} labels")
-        distinct, places = _native.encode_ids(category_id)
         with self._lock:
-            threshold = self._scores.thresholds(distinct)
-        kept: NDArray[np.bool_] = ~(score <= threshold[places])
+            threshold = self._ledger.thresholds(category_id)
+        kept: NDArray[np.bool_] = ~(score <= threshold)
+        if self._per_image:
+            best = np.ones(len(score), dtype=np.uint8)
+            one = np.zeros(len(score), dtype=np.int32)
+            ranked = np.nan_to_num(score, nan=math.inf)  # for `add` to refuse
+            _native.keep_top(one, 1, ranked, self._per_image, best, 1)
+            kept |= best.view(np.bool_)
         return kept
 
-    def threshold(self, label: Any) -> float:
-        """The score that a detection of this label has to exceed; -inf while any enters."""
-        category_id = int(self._ids_of([to_numpy(label)], "threshold")[0])
+    def class_thresholds(self, category_ids: Any) -> NDArray[np.float64]:
+        """[n] what a score of each class has to exceed to be among the best of its class so far;
+        -inf while any is, inf where no budget per class is kept.
+
+        category_ids: [n] whole numbers: category ids, whatever the labels are
+        """
+        wanted = whole_numbers(category_ids, "category_ids", "class_thresholds")
         with self._lock:
-            return self._scores.threshold(category_id)
+            return self._ledger.thresholds(wanted)
+
+    def threshold(self, label: Any) -> float:
+        """The score that a detection of this label has to exceed to be among the best of its
+        class; -inf while any is."""
+        category_id = self._ids_of([to_numpy(label)], "threshold")
+        with self._lock:
+            return float(self._ledger.thresholds(category_id)[0])
 
     @property
     def thresholds(self) -> Mapping[int, float]:
         """The thresholds of the classes that have `dets_per_class` detections, by category id."""
         with self._lock:
-            return self._scores.full()
+            names, floors = (column.tolist() for column in self._ledger.floors())
+        pairs = zip(names, floors, strict=True)
+        return {name: floor for name, floor in pairs if math.isfinite(floor)}
 
     @property
     def images(self) -> KeysView[int]:
@@ -208,7 +241,8 @@ class TopKWriter:
 
     def __repr__(self) -> str:
         return (
-            f"TopKWriter({str(self._target)!r}, dets_per_class={self._limit}): "
+            f"TopKWriter({str(self._target)!r}, "
+            f"dets_per_class={self._per_class}, dets_per_image={self._per_image}): "
             f"{len(self):,} images, {self._rows:,} rows"
         )
 
@@ -226,7 +260,11 @@ class TopKWriter:
             final = self._journal.folder / f".final{self._ending}"
             try:
                 self._journal.sync()
-                best = read_detections([*self._journal.files], dets_per_class=self._limit)
+                best = read_detections(
+                    [*self._journal.files],
+                    dets_per_class=self._per_class,
+                    dets_per_image=self._per_image,
+                )
                 write_detections(best, final)
             except BaseException:
                 self._journal.release()
@@ -255,7 +293,7 @@ class TopKWriter:
 
     def _ids_of(self, labels: Any, source: str) -> NDArray[np.int64]:
         """[n] the category ids of labels."""
-        label = _whole_numbers(labels, "label", source)
+        label = whole_numbers(labels, "label", source)
         if self._category_ids is None:
             return label
         known = len(self._category_ids)
@@ -283,13 +321,6 @@ class TopKWriter:
         )
         return table if boxes is not None else replace(table, boxes_given=False)
 
-    def _could_enter(self, table: Detections) -> NDArray[np.bool_]:
-        """[n] above their class's threshold, and among the best of their class in the image."""
-        threshold = self._scores.thresholds(table.category_ids)
-        keep = (table.score > threshold[table.category]).astype(np.uint8)
-        _native.keep_top(table.category, len(table.category_ids), table.score, self._limit, keep, 1)
-        return keep.view(np.bool_)
-
     def _require_masks(self, given: bool, source: str) -> None:
         """All detections have masks, or none."""
         before = self._journal.settings.get("masks")
@@ -298,12 +329,6 @@ class TopKWriter:
         elif before != given:
             names = {True: "masks", False: "no masks"}
             raise InputError(f"{source}: has {names[given]}, earlier images have {names[before]}")
-
-
-def _whole_numbers(values: Any, name: str, source: str) -> NDArray[np.int64]:
-    """[n] whole numbers, also those that are whole by value alone."""
-    distinct, places = encode_ids(to_numpy(values), name, source)
-    return distinct[places]
 
 
 def _encoded(masks: Any, count: int, rows: NDArray[np.int64], source: str) -> Masks:
