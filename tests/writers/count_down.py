@@ -19,7 +19,10 @@ def count_down(step: int, folder: Path) -> None:
     left = [step]
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
-        if event in STEPS and str(arguments[0]).startswith(str(folder)):
+        if event not in STEPS:
+            return
+        path = str(arguments[0])
+        if path.startswith(str(folder)) or "/" not in path:  # the journal's are relative to it
             left[0] -= 1
             if left[0] < 0:
                 os.kill(os.getpid(), signal.SIGKILL)

@@ -1,46 +1,60 @@
-"""The rows that count: of each class, and of each image, the best."""
+"""The rows that count: the best of each class, and of each image."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from pathlib import Path
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lvdet import _native
-from lvdet.files.detection_files import read_detections, write_detections
-from lvdet.tables.detections import Detections
-from lvdet.threads import thread_count
+from lvdet.writers.blocks import Block, join
+from lvdet.writers.journal import Journal
+
+#: Rows and bytes of masks that are looked at together.
+ROWS, MASK_BYTES = 1 << 18, 1 << 26
 
 
-def compact(files: Iterable[Path], ledger: _native.Ledger, dets_per_image: int) -> int:
-    """Rewrites files of rows, one at a time, with only the best of each class over all of them and
-    the best `dets_per_image` of each image; returns how many.
+def counting_blocks(
+    blocks: Iterable[Block], ledger: _native.Ledger, dets_per_image: int, left: NDArray[np.int64]
+) -> Iterator[Block]:
+    """Blocks, joined to some size, with only the rows that count.
 
-    `ledger` has the scores of all rows; the rows of an image are in one file. Of equal scores the
-    earlier rows count.
+    `ledger` has the scores of all rows. Of equal scores the earlier rows count: `left` says for
+    each of its classes how many of just the threshold still do, and is brought up to date.
     """
+    for block in _joined(blocks):
+        keep = ledger.count(block.category_id, block.score, left)
+        if dets_per_image:
+            best = np.ones(len(block), dtype=np.uint8)
+            images = len(block.image_ids)
+            _native.keep_top(block.image, images, block.score, dets_per_image, best, 1)
+            keep |= best
+        yield block if keep.all() else block[keep.view(np.bool_)]
+
+
+def compact(journal: Journal, ledger: _native.Ledger, dets_per_image: int) -> int:
+    """Rewrites the files of a journal, one at a time, with only the rows that count; returns how
+    many. The last file must be empty."""
     rows = 0
     left = ledger.ties()
-    for path in files:
-        table = read_detections(path)
-        counting = _counting(table, ledger, dets_per_image, left)
-        rows += len(counting)
-        if len(counting) < len(table):
-            write_detections(counting, path)
+    for name in journal.files[:-1]:
+        blocks = [*counting_blocks(journal.blocks(name), ledger, dets_per_image, left)]
+        if blocks:
+            rows += sum(map(len, blocks))
+            journal.replace(name, blocks)
     return rows
 
 
-def _counting(
-    table: Detections, ledger: _native.Ledger, dets_per_image: int, left: NDArray[np.int64]
-) -> Detections:
-    """The rows of a table that count. `left` says for each class of the ledger how many rows of
-    just its threshold still do."""
-    keep = ledger.count(table.category_ids[table.category], table.score, left)
-    if dets_per_image:
-        best = np.ones(len(table), dtype=np.uint8)
-        images = len(table.image_ids)
-        _native.keep_top(table.image, images, table.score, dets_per_image, best, thread_count())
-        keep |= best
-    return table if keep.all() else table[keep.view(np.bool_)]
+def _joined(blocks: Iterable[Block]) -> Iterator[Block]:
+    parts: list[Block] = []
+    rows = size = 0
+    for block in blocks:
+        parts.append(block)
+        rows += len(block)
+        size += 0 if block.masks is None else len(block.masks.data)
+        if rows >= ROWS or size >= MASK_BYTES:
+            yield join(parts)
+            parts, rows, size = [], 0, 0
+    if parts:
+        yield join(parts)

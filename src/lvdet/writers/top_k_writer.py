@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import os
-from collections.abc import KeysView, Mapping, Sequence
+from collections.abc import Iterator, KeysView, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from threading import RLock
@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from lvdet import _native
 from lvdet.errors import InputError, OutputError
 from lvdet.files.bitmaps import masks_from_bitmaps
-from lvdet.files.detection_files import WRITTEN, read_detections, write_detections
-from lvdet.files.detections_json import json_rows
+from lvdet.files.detection_files import WRITTEN, write_tables
 from lvdet.files.records import masks_from_segmentations
 from lvdet.files.writing import require_ending
 from lvdet.tables.detections import Detections
@@ -31,7 +30,8 @@ from lvdet.writers.arguments import (
     whole_number,
     whole_numbers,
 )
-from lvdet.writers.compact import compact
+from lvdet.writers.blocks import Block
+from lvdet.writers.compact import compact, counting_blocks
 from lvdet.writers.journal import Journal
 
 #: Rows a journal may hold regardless; beyond them, GROWTH times the rows that count.
@@ -85,9 +85,14 @@ class TopKWriter:
         self._process = os.getpid()
         self._lock = RLock()
         self._ended = False
+        self._final = f".final{self._ending}"
         self._journal = self._open(overwrite)
         known = self._category_ids
-        self._journal.begin(
+        self._ledger = _native.Ledger(self._per_class)
+        self._rows = 0
+        self._counting = 0  # rows that counted when the journal was last compacted
+        self._boxes_given = False  # for any of the rows
+        blocks = self._journal.begin(
             {
                 "dets_per_class": self._per_class,
                 "dets_per_image": self._per_image,
@@ -95,14 +100,9 @@ class TopKWriter:
                 "category_ids": None if known is None else known.tolist(),
             }
         )
-        self._ledger = _native.Ledger(self._per_class)
-        self._rows = 0
-        self._counting = 0  # rows that counted when the journal was last compacted
         try:
-            for file in self._journal.files:
-                rows = read_detections(file, masks=False)
-                self._ledger.note(rows.category_ids[rows.category], rows.score)
-                self._rows += len(rows)
+            for block in blocks:
+                self._take_in(block)
         except BaseException:
             self._journal.release()
             raise
@@ -117,7 +117,7 @@ class TopKWriter:
         if there and not overwrite and not folder.exists():
             raise InputError(refusal)
         journal = Journal(folder)
-        journal.recover_finished(self._target)
+        journal.recover_finished(self._final, self._target)
         if self._target.exists() and not overwrite:
             if journal.begun:
                 journal.release()
@@ -147,24 +147,29 @@ class TopKWriter:
             if image in self._journal.images:
                 raise InputError(f"{source}: already added; add each image once")
             table = self._table(image, boxes, scores, labels, masks is not None, source)
-            keep = self._ledger.choose(
-                table.category_ids[table.category], table.score, self._per_image
-            ).view(np.bool_)
-            kept = table[keep]
+            category_id = table.category_ids[table.category]
+            keep = self._ledger.choose(category_id, table.score, self._per_image).view(np.bool_)
+            encoded = None
             if masks is not None:
-                rows = np.flatnonzero(keep)
-                kept = replace(kept, masks=_encoded(masks, len(table), rows, source))
+                encoded = _encoded(masks, len(table), np.flatnonzero(keep), source)
             if len(table):
                 self._require_masks(masks is not None, source)
-            text = json_rows(kept, 0, len(kept), separator="\n")
+            every = bool(keep.all())
+            block = Block(
+                np.array([image]),
+                np.array([np.count_nonzero(keep)]),
+                category_id if every else category_id[keep],
+                table.score if every else table.score[keep],
+                table.box if every else table.box[keep],
+                encoded,
+                boxes_given=boxes is not None and bool(keep.any()),
+            )
             try:
-                self._journal.append(image, text)
-                self._ledger.note(kept.category_ids[kept.category], kept.score)
-                self._rows += len(kept)
-                counting = max(self._ledger.rows, self._counting)
-                if self._rows > max(COMPACT_ROWS, GROWTH * counting):
+                self._journal.append(block)
+                self._take_in(block)
+                if self._rows > max(COMPACT_ROWS, GROWTH * max(self._ledger.rows, self._counting)):
                     self._journal.roll()
-                    self._rows = compact(self._journal.files[:-1], self._ledger, self._per_image)
+                    self._rows = compact(self._journal, self._ledger, self._per_image)
                     self._counting = self._rows
             except BaseException:  # what is on disk is right, what is in memory may not be
                 self._journal.release()
@@ -257,19 +262,13 @@ class TopKWriter:
                     "TopKWriter to resume"
                 )
             self._require_open()
-            final = self._journal.folder / f".final{self._ending}"
             try:
                 self._journal.sync()
-                best = read_detections(
-                    [*self._journal.files],
-                    dets_per_class=self._per_class,
-                    dets_per_image=self._per_image,
-                )
-                write_detections(best, final)
+                write_tables(self._best(), self._journal.path / self._final)
             except BaseException:
                 self._journal.release()
                 raise
-            self._journal.finish(final, self._target)
+            self._journal.finish(self._final, self._target)
             self._ended = True
 
     def __enter__(self) -> Self:
@@ -282,6 +281,20 @@ class TopKWriter:
         else:
             self._journal.release()
             self._ended = True
+
+    def _take_in(self, block: Block) -> None:
+        """Keeps account of rows in the journal."""
+        self._ledger.note(block.category_id, block.score)
+        self._rows += len(block)
+        self._boxes_given |= block.boxes_given
+
+    def _best(self) -> Iterator[Detections]:
+        """The rows that count, in order, some at a time."""
+        left = self._ledger.ties()
+        for name in self._journal.files:
+            blocks = self._journal.blocks(name)
+            for block in counting_blocks(blocks, self._ledger, self._per_image, left):
+                yield block.table(str(self._target), boxes_given=self._boxes_given)
 
     def _require_open(self) -> None:
         if self._journal.released:
