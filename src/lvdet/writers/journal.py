@@ -127,6 +127,12 @@ class Journal:
                 for piece in block.pieces():
                     _write(file, piece)
 
+    def place_for(self, final: str) -> Path:
+        """Where to write the final file. Nothing is there: a link would be followed."""
+        with self._released_on_error():
+            self._folder.remove(final)
+        return self.path / final
+
     def finish(self, final: str, target: Path) -> None:
         """Moves the complete final file of the folder to its place and removes the journal."""
         with self._released_on_error():

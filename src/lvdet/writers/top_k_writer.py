@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import os
+import stat
 from collections.abc import Iterator, KeysView, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -110,21 +111,31 @@ class TopKWriter:
     def _open(self, overwrite: bool) -> Journal:
         """The journal; a run that was killed while closing is completed first."""
         folder = self._target.with_name(self._target.name + ".parts")
-        there = self._target.exists()
-        if there and not self._target.is_file():
-            raise InputError(f"{self._target}: not a regular file, cannot be replaced")
+        there = self._target_exists()
         refusal = f"{self._target}: already exists; pass overwrite=True to replace it"
-        if there and not overwrite and not folder.exists():
+        if there and not overwrite and not os.path.lexists(folder):
             raise InputError(refusal)
         journal = Journal(folder)
         journal.recover_finished(self._final, self._target)
-        if self._target.exists() and not overwrite:
+        if self._target_exists() and not overwrite:
             if journal.begun:
                 journal.release()
             else:
                 journal.remove()
             raise InputError(refusal)
         return journal
+
+    def _target_exists(self) -> bool:
+        try:
+            mode = os.stat(self._target).st_mode
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError as error:
+            what = error.strerror or error
+            raise OutputError(f"{self._target}: cannot write: {what}") from None
+        if not stat.S_ISREG(mode):
+            raise InputError(f"{self._target}: not a regular file, cannot be replaced")
+        return True
 
     def add(self, image_id: Any, boxes: Any, scores: Any, labels: Any, masks: Any = None) -> None:
         """Adds all detections of one image, which is then finished. An image is added once.
@@ -264,7 +275,7 @@ class TopKWriter:
             self._require_open()
             try:
                 self._journal.sync()
-                write_tables(self._best(), self._journal.path / self._final)
+                write_tables(self._best(), self._journal.place_for(self._final))
             except BaseException:
                 self._journal.release()
                 raise
