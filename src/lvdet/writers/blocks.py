@@ -98,18 +98,21 @@ class Block:
         if self.masks is not None:
             data, offsets, kind, height, width = self.masks.columns
             columns += [offsets, height, width, kind, data[: offsets[-1]]]
-        parts = [
-            memoryview(np.ascontiguousarray(column)).cast("B") for column in columns if column.size
+        parts: list[Any] = [
+            np.ascontiguousarray(column).reshape(-1).view(np.uint8).data
+            for column in columns
+            if column.size
         ]
         size = sum(len(part) for part in parts)
         padding = -size % 8
         flags = _BOXES * self.boxes_given | _MASKS * (self.masks is not None)
         rest = (size + padding, len(self.image_ids), len(self), flags, 0)
         tail = _HEADER.pack(_MAGIC, 0, *rest)[8:]
+        parts.append(bytes(padding))
         crc = zlib.crc32(tail)
-        for part in (*parts, bytes(padding)):
+        for part in parts:
             crc = zlib.crc32(part, crc)
-        return [_HEADER.pack(_MAGIC, crc, *rest), *parts, bytes(padding)]
+        return [_HEADER.pack(_MAGIC, crc, *rest), *parts]
 
 
 def join(blocks: Sequence[Block]) -> Block:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lvdet import _native
+from lvdet.threads import thread_count
 from lvdet.writers.blocks import Block, join
 from lvdet.writers.journal import Journal
 
+T = TypeVar("T")
 #: Rows and bytes of masks that are looked at together.
 ROWS, MASK_BYTES = 1 << 18, 1 << 26
 
@@ -58,3 +62,15 @@ def _joined(blocks: Iterable[Block]) -> Iterator[Block]:
             parts, rows, size = [], 0, 0
     if parts:
         yield join(parts)
+
+
+def made_ahead(items: Iterator[T]) -> Iterator[T]:
+    """The items, each made on another thread while the one before it is used."""
+    if thread_count() == 1:
+        yield from items
+        return
+    with ThreadPoolExecutor(1) as pool:
+        pending = pool.submit(next, items, None)
+        while (item := pending.result()) is not None:
+            pending = pool.submit(next, items, None)
+            yield item

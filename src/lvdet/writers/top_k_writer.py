@@ -32,7 +32,7 @@ from lvdet.writers.arguments import (
     whole_numbers,
 )
 from lvdet.writers.blocks import Block
-from lvdet.writers.compact import compact, counting_blocks
+from lvdet.writers.compact import compact, counting_blocks, made_ahead
 from lvdet.writers.journal import Journal
 
 #: Rows a journal may hold regardless; beyond them, GROWTH times the rows that count.
@@ -275,7 +275,7 @@ class TopKWriter:
             self._require_open()
             try:
                 self._journal.sync()
-                write_tables(self._best(), self._journal.place_for(self._final))
+                write_tables(made_ahead(self._best()), self._journal.place_for(self._final))
             except BaseException:
                 self._journal.release()
                 raise
