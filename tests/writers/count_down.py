@@ -27,11 +27,12 @@ def count_down(step: int, folder: Path) -> None:
             if left[0] < 0:
                 os.kill(os.getpid(), signal.SIGKILL)
 
-    def write_in_halves(file: Any, content: bytes) -> None:
+    def write_in_halves(file: Any, pieces: list[Any]) -> None:
+        content = b"".join(pieces)
         middle = len(content) // 2
-        write(file, content[:middle])
+        write(file, [content[:middle]])
         hook("write", (file.name,))
-        write(file, content[middle:])
+        write(file, [content[middle:]])
         hook("write", (file.name,))
 
     write = journal._write

@@ -223,8 +223,8 @@ def no_space(*_: object, **__: object) -> None:
 def fail_in_append(patch: pytest.MonkeyPatch) -> None:
     write = journal._write
 
-    def half(file: Any, content: bytes) -> None:
-        write(file, content[: len(content) // 2])
+    def half(file: Any, pieces: list[Any]) -> None:
+        write(file, pieces[: len(pieces) // 2])
         no_space()
 
     patch.setattr(journal, "_write", half)

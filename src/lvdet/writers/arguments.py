@@ -57,7 +57,10 @@ def whole_number(value: Any, refusal: str) -> int:
 
 def whole_numbers(values: Any, name: str, source: str) -> NDArray[np.int64]:
     """[n] whole numbers, also those that are whole by value alone."""
-    distinct, places = encode_ids(to_numpy(values), name, source)
+    values = to_numpy(values)
+    if isinstance(values, np.ndarray) and values.dtype == np.int64 and values.ndim == 1:
+        return np.ascontiguousarray(values)
+    distinct, places = encode_ids(values, name, source)
     return distinct[places]
 
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 import json
 import mmap
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from io import FileIO
 from pathlib import Path
@@ -91,9 +91,9 @@ class Journal:
     def append(self, block: Block) -> None:
         """Writes images, which are then finished."""
         with self._released_on_error():
-            for piece in block.pieces():
-                _write(self._file, piece)
-                self._end += len(piece)
+            pieces = block.pieces()
+            _write(self._file, pieces)
+            self._end += sum(map(len, pieces))
             self.images.update(dict.fromkeys(block.image_ids.tolist()))
             if self._end >= FILE_BYTES:
                 self.roll()
@@ -124,8 +124,7 @@ class Journal:
         """Puts other rows of the same images in the place of a file."""
         with self._released_on_error(), self._written(name) as file:
             for block in blocks:
-                for piece in block.pieces():
-                    _write(file, piece)
+                _write(file, block.pieces())
 
     def place_for(self, final: str) -> Path:
         """Where to write the final file. Nothing is there: a link would be followed."""
@@ -137,7 +136,7 @@ class Journal:
         """Moves the complete final file of the folder to its place and removes the journal."""
         with self._released_on_error():
             with self._written(_FINISHED) as file:
-                _write(file, final.encode())
+                _write(file, [final.encode()])
             self.recover_finished(final, target)
             self.remove()
 
@@ -173,7 +172,7 @@ class Journal:
 
     def _write_settings(self) -> None:
         with self._written(_SETTINGS) as file:
-            _write(file, json.dumps(self.settings).encode() + b"\n")
+            _write(file, [json.dumps(self.settings).encode() + b"\n"])
 
     @contextmanager
     def _written(self, name: str) -> Iterator[FileIO]:
@@ -247,8 +246,10 @@ def _short(value: Any) -> str:
     return text if len(text) <= 40 else text[:40] + "…"
 
 
-def _write(file: FileIO, content: Any) -> None:
-    """Writes all of it: one call writes 2 GiB at most."""
-    left = memoryview(content)
-    while left:
-        left = left[file.write(left) :]
+def _write(file: FileIO, pieces: Sequence[Any]) -> None:
+    """Writes all of them: one call writes 2 GiB at most."""
+    left = sum(map(len, pieces)) - os.writev(file.fileno(), pieces)
+    if left:
+        rest = memoryview(b"".join(pieces))[-left:]
+        while rest:
+            rest = rest[file.write(rest) :]

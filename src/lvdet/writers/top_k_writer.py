@@ -7,7 +7,6 @@ import operator
 import os
 import stat
 from collections.abc import Iterator, KeysView, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from threading import RLock
 from typing import Any, Self
@@ -21,7 +20,7 @@ from lvdet.files.bitmaps import masks_from_bitmaps
 from lvdet.files.detection_files import WRITTEN, write_tables
 from lvdet.files.records import masks_from_segmentations
 from lvdet.files.writing import require_ending
-from lvdet.tables.detections import Detections
+from lvdet.tables.detections import Detections, masks_to_boxes
 from lvdet.tables.masks import NONE, Masks
 from lvdet.writers.arguments import (
     budgets,
@@ -80,7 +79,7 @@ class TopKWriter:
         self._corners = box_format == "xyxy"
         self._category_ids: NDArray[np.int64] | None = None
         if category_ids is not None:
-            self._category_ids = whole_numbers(category_ids, "category_ids", "TopKWriter")
+            self._category_ids = whole_numbers(category_ids, "category_ids", "TopKWriter").copy()
         self._ending = require_ending(target, WRITTEN)
         self._target = Path(os.path.realpath(target))
         self._process = os.getpid()
@@ -157,23 +156,25 @@ class TopKWriter:
             source = f"image {image}"
             if image in self._journal.images:
                 raise InputError(f"{source}: already added; add each image once")
-            table = self._table(image, boxes, scores, labels, masks is not None, source)
-            category_id = table.category_ids[table.category]
-            keep = self._ledger.choose(category_id, table.score, self._per_image).view(np.bool_)
+            category_id = self._ids_of(labels, source)
+            score, box = self._scores_and_boxes(category_id, scores, boxes, masks, source)
+            keep = self._ledger.choose(category_id, score, self._per_image).view(np.bool_)
             encoded = None
             if masks is not None:
-                encoded = _encoded(masks, len(table), np.flatnonzero(keep), source)
-            if len(table):
+                encoded = _encoded(masks, len(keep), np.flatnonzero(keep), source)
+            if len(keep):
                 self._require_masks(masks is not None, source)
-            every = bool(keep.all())
+            box = box[keep]
+            if boxes is None and encoded is not None:
+                box = masks_to_boxes(encoded)
             block = Block(
                 np.array([image]),
-                np.array([np.count_nonzero(keep)]),
-                category_id if every else category_id[keep],
-                table.score if every else table.score[keep],
-                table.box if every else table.box[keep],
+                np.array([len(box)]),
+                category_id[keep],
+                score[keep],
+                box,
                 encoded,
-                boxes_given=boxes is not None and bool(keep.any()),
+                boxes_given=boxes is not None and len(box) > 0,
             )
             try:
                 self._journal.append(block)
@@ -329,21 +330,23 @@ class TopKWriter:
             )
         return self._category_ids[label]
 
-    def _table(
-        self, image: int, boxes: Any, scores: Any, labels: Any, with_masks: bool, source: str
-    ) -> Detections:
-        """The detections of an image without their masks, checked."""
-        category_id = self._ids_of(labels, source)
-        score = to_numpy(scores)
-        box = to_numpy(boxes)
-        if box is None and with_masks:
+    def _scores_and_boxes(
+        self,
+        category_id: NDArray[np.int64],
+        scores: Any,
+        boxes: Any,
+        masks: Any,
+        source: str,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """[n] and [n, 4] x, y, width, height, checked; zeros where boxes are to come of masks."""
+        score, box = to_numpy(scores), to_numpy(boxes)
+        if box is None and masks is not None:
             box = np.zeros((len(category_id), 4))
         elif box is not None and self._corners:
             box = sizes(box, source)
-        table = Detections.from_arrays(
-            np.full(len(category_id), image), category_id, score, box, source=source
-        )
-        return table if boxes is not None else replace(table, boxes_given=False)
+        image = np.zeros(len(category_id), dtype=np.int64)
+        table = Detections.from_arrays(image, category_id, score, box, source=source)
+        return table.score, table.box
 
     def _require_masks(self, given: bool, source: str) -> None:
         """All detections have masks, or none."""
