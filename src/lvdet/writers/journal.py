@@ -20,7 +20,8 @@ import json
 import mmap
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
 from io import FileIO
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,8 @@ from lvdet.writers.owned_folder import OwnedFolder
 VERSION = 4
 #: Bytes of rows in a file, about.
 FILE_BYTES = 1 << 27
+#: Bytes after which the system is told to bring them to disk, while more are written.
+FLUSH_BYTES = 1 << 24
 
 _ROWS, _SETTINGS, _FINISHED, _LOCK = "rows-", ".settings.json", ".finished", ".lock"
 _NEW = ".new-"
@@ -51,10 +54,13 @@ class Journal:
         self._open = ExitStack()
         self._number = 0
         self._end = 0
+        self._flushed = 0
+        self._flush: Future[None] | None = None
         with self._released_on_error():
             held = "another TopKWriter is writing here; give each its own file"
             self._folder = OwnedFolder(path, _LOCK, f"{path}: {held}")
             self._open.callback(self._folder.close)
+            self._flusher = self._open.enter_context(ThreadPoolExecutor(1))
             for name in self._folder.names():
                 if name.startswith((_NEW, ".lvdet-")):  # of a write that was killed
                     self._folder.remove(name)
@@ -97,22 +103,23 @@ class Journal:
             self.images.update(dict.fromkeys(block.image_ids.tolist()))
             if self._end >= FILE_BYTES:
                 self.roll()
+            elif self._end - self._flushed >= FLUSH_BYTES:
+                self._begin_flush()
 
     def roll(self) -> None:
         """Begins a new file of rows; those before it are complete."""
         if self._end == 0:
             return
         with self._released_on_error():
-            self.sync()
+            if self._flush is not None:
+                self._flush.result()
+            os.fsync(self._file.fileno())
             self._file.close()
+            self._flush = None
+            self._flushed = 0
             self._number += 1
             self._end = 0
             self._file = self._open.enter_context(self._folder.begin(self._name()))
-
-    def sync(self) -> None:
-        """Waits until all is on disk."""
-        with self._released_on_error():
-            os.fsync(self._file.fileno())
 
     def blocks(self, name: str) -> Iterator[Block]:
         """The blocks of a file."""
@@ -165,7 +172,19 @@ class Journal:
     def release(self) -> None:
         """Lets another process have the journal."""
         self.released = True
+        if self._flush is not None:
+            self._flush.exception()  # it is over then, and its file may be closed
         self._open.close()
+
+    def _begin_flush(self) -> None:
+        """A complete file has to be on disk; much of it is by then."""
+        if self._flush is not None:
+            if not self._flush.done():
+                return
+            self._flush.result()
+        with suppress(RuntimeError):  # the system allows no more threads
+            self._flush = self._flusher.submit(os.fsync, self._file.fileno())
+            self._flushed = self._end
 
     def _name(self) -> str:
         return f"{_ROWS}{self._number:06}"

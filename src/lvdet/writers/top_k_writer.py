@@ -164,14 +164,15 @@ class TopKWriter:
                 encoded = _encoded(masks, len(keep), np.flatnonzero(keep), source)
             if len(keep):
                 self._require_masks(masks is not None, source)
-            box = box[keep]
+            kept: Any = slice(None) if keep.all() else keep
+            box = box[kept]
             if boxes is None and encoded is not None:
                 box = masks_to_boxes(encoded)
             block = Block(
                 np.array([image]),
                 np.array([len(box)]),
-                category_id[keep],
-                score[keep],
+                category_id[kept],
+                score[kept],
                 box,
                 encoded,
                 boxes_given=boxes is not None and len(box) > 0,
@@ -275,7 +276,6 @@ class TopKWriter:
                 )
             self._require_open()
             try:
-                self._journal.sync()
                 write_tables(made_ahead(self._best()), self._journal.place_for(self._final))
             except BaseException:
                 self._journal.release()
