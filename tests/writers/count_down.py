@@ -19,7 +19,7 @@ def count_down(step: int, folder: Path) -> None:
     left = [step]
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
-        if event not in STEPS:
+        if event not in STEPS or isinstance(arguments[0], int):  # open already
             return
         path = str(arguments[0])
         if path.startswith(str(folder)) or "/" not in path:  # the journal's are relative to it
