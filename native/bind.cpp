@@ -5,6 +5,7 @@ NB_MODULE(_native, m) {
     lvdet::bind_read(m);
     lvdet::bind_masks(m);
     lvdet::bind_ranks(m);
+    lvdet::bind_ledger(m);
     lvdet::bind_match(m);
     lvdet::bind_bootstrap(m);
     lvdet::bind_calibrate(m);

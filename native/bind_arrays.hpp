@@ -28,6 +28,7 @@ namespace lvdet {
 void bind_read(nb::module_& m);
 void bind_masks(nb::module_& m);
 void bind_ranks(nb::module_& m);
+void bind_ledger(nb::module_& m);
 void bind_match(nb::module_& m);
 void bind_bootstrap(nb::module_& m);
 void bind_calibrate(nb::module_& m);

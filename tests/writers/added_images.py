@@ -35,13 +35,15 @@ def random_images(
     return images
 
 
-def best(images: Iterable[Image], dets_per_class: int) -> list[Json]:
-    """The records of the best of each class, in the order in which they were added."""
+def best(images: Iterable[Image], dets_per_class: int, dets_per_image: int = 0) -> list[Json]:
+    """The records of the best of each class and of each image, in the order in which they were
+    added."""
     rows = [record for _, records in images for record in records]
-    kept = []
-    for category_id in {row["category_id"] for row in rows}:
-        places = [place for place, row in enumerate(rows) if row["category_id"] == category_id]
-        kept += sorted(places, key=lambda place: (-rows[place]["score"], place))[:dets_per_class]
+    kept = set()
+    for field, limit in (("category_id", dets_per_class), ("image_id", dets_per_image)):
+        for group in {row[field] for row in rows}:
+            places = [place for place, row in enumerate(rows) if row[field] == group]
+            kept.update(sorted(places, key=lambda place: (-rows[place]["score"], place))[:limit])
     return [rows[place] for place in sorted(kept)]
 
 

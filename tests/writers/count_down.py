@@ -19,16 +19,20 @@ def count_down(step: int, folder: Path) -> None:
     left = [step]
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
-        if event in STEPS and str(arguments[0]).startswith(str(folder)):
+        if event not in STEPS or isinstance(arguments[0], int):  # open already
+            return
+        path = str(arguments[0])
+        if path.startswith(str(folder)) or "/" not in path:  # the journal's are relative to it
             left[0] -= 1
             if left[0] < 0:
                 os.kill(os.getpid(), signal.SIGKILL)
 
-    def write_in_halves(file: Any, content: bytes) -> None:
+    def write_in_halves(file: Any, pieces: list[Any]) -> None:
+        content = b"".join(pieces)
         middle = len(content) // 2
-        write(file, content[:middle])
+        write(file, [content[:middle]])
         hook("write", (file.name,))
-        write(file, content[middle:])
+        write(file, [content[middle:]])
         hook("write", (file.name,))
 
     write = journal._write

@@ -18,7 +18,7 @@ from lvdet.writers import journal, top_k_writer
 from writers.added_images import add_all, best, columns, journal_of, random_images, records_of
 from writers.count_down import count_down
 
-IMAGES, PER_CLASS = random_images(14, 0), 2
+IMAGES, PER_CLASS = random_images(10, 0), 2
 EXPECTED = best(IMAGES, PER_CLASS)
 
 

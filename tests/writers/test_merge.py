@@ -17,35 +17,36 @@ from writers.added_images import add_all, best, random_images, records_of
 @settings(max_examples=25)
 @given(
     st.integers(0, 1000),
-    st.integers(1, 8),
+    st.sampled_from([(1, 0), (3, 0), (8, 0), (0, 2), (1, 1), (3, 2), (2, 5)]),
     st.lists(st.integers(0, 30), max_size=3),
     st.sampled_from([".jsonl", ".json", ".parquet"]),
 )
 def test_as_one_process(
     tmp_path_factory: pytest.TempPathFactory,
     seed: int,
-    dets_per_class: int,
+    budgets: tuple[int, int],
     cuts: list[int],
     ending: str,
 ) -> None:
     folder = tmp_path_factory.mktemp("merge")
     images = random_images(30, seed, classes=3, scores=5)
+    per_class, per_image = budgets
+    limits = {"dets_per_class": per_class, "dets_per_image": per_image}
     bounds = [0, *sorted(cuts), 30]
     paths = []
     for number, (begin, end) in enumerate(pairwise(bounds)):
         paths.append(folder / f"out-{number}{ending}")
-        with lvdet.TopKWriter(paths[-1], dets_per_class=dets_per_class) as sink:
+        with lvdet.TopKWriter(paths[-1], **limits) as sink:
             add_all(sink, images[begin:end])
-    expected = best(images, dets_per_class)
-    assert lvdet.merge_top_k(paths, folder / "a.parquet", dets_per_class=dets_per_class) == len(
-        expected
-    )
+    expected = best(images, per_class, per_image)
+    assert lvdet.merge_top_k(paths, folder / "a.parquet", **limits) == len(expected)
     assert records_of(folder / "a.parquet") == expected
-    lvdet.merge_top_k(folder / f"out-*{ending}", folder / "b.json", dets_per_class=dets_per_class)
+    lvdet.merge_top_k(folder / f"out-*{ending}", folder / "b.json", **limits)
     assert records_of(folder / "b.json") == expected
     out = folder / "c.jsonl"
     pattern = folder / f"out-*{ending}"
-    lvdet_call("convert", pattern, "-o", out, "--dets-per-class", str(dets_per_class)).good()
+    flags = ("--dets-per-class", str(per_class), "--dets-per-image", str(per_image))
+    lvdet_call("convert", pattern, "-o", out, *flags).good()
     assert records_of(out) == expected
 
 
@@ -65,4 +66,6 @@ def test_what_cannot_be_merged(tmp_path: Path) -> None:
         lvdet.merge_top_k([tmp_path / "a.json"], tmp_path / "out.json", dets_per_class=1)
     with pytest.raises(lvdet.InputError, match="unknown extension"):
         lvdet.merge_top_k([tmp_path / "a.json"], tmp_path / "out.csv", dets_per_class=1)
+    with pytest.raises(lvdet.InputError, match="dets_per_class is 0 and so is dets_per_image"):
+        lvdet.merge_top_k([tmp_path / "a.json"], tmp_path / "out.json", dets_per_class=0)
     assert list(tmp_path.iterdir()) == []

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import lvdet
 from files.record_files import assert_holds
 from lvdet.writers import journal, top_k_writer
+from lvdet.writers.blocks import read_blocks
 from writers.added_images import (
     Image,
     add_all,
@@ -147,8 +148,9 @@ def test_after_compaction_only_the_best_are_left(tmp_path: Path) -> None:
             sink.add(image_id, *columns(records))
             if sink.rows < before:
                 assert sink.rows == len(best(images[: number + 1], 3))
-                held = lvdet.read_detections(journal_of(tmp_path / "out.json"))
-                assert len(held) == sink.rows
+                held = sorted(journal_of(tmp_path / "out.json").glob("rows-*"))
+                blocks = [read_blocks(path.read_bytes(), check=True) for path in held]
+                assert sum(len(block) for each in blocks for block, _ in each) == sink.rows
                 smallest = min(smallest, sink.rows)
         assert smallest < math.inf
     assert records_of(tmp_path / "out.json") == best(images, 3)
@@ -171,15 +173,6 @@ def test_no_detections(ending: str, images: list[Image], tmp_path: Path) -> None
         assert len(sink) == len(images)
         assert sink
     assert len(lvdet.read_detections(tmp_path / f"out{ending}")) == 0
-
-
-def test_the_journal_can_be_read(tmp_path: Path) -> None:
-    """As a folder of detections, for a first look at what is there."""
-    images = random_images(30, 3)
-    with lvdet.TopKWriter(tmp_path / "out.parquet", dets_per_class=2) as sink:
-        add_all(sink, images)
-        so_far = lvdet.read_detections(journal_of(tmp_path / "out.parquet"), dets_per_class=2)
-        assert records_of(so_far) == best(images, 2)
 
 
 class Tensor:
@@ -318,6 +311,8 @@ def test_keeps_of_what_is_no_pair(tmp_path: Path) -> None:
     [
         ("out.txt", {"dets_per_class": 5}, "unknown extension '.txt'"),
         ("out.json", {"dets_per_class": 0}, "dets_per_class is 0"),
+        ("out.json", {"dets_per_class": -1}, "dets_per_class is -1, expected 0 or more"),
+        ("out.json", {"dets_per_image": 0.5}, "dets_per_image is 0.5, expected 0 or more"),
         ("out.json", {"dets_per_class": 2.5}, "dets_per_class is 2.5"),
         ("out.json", {"dets_per_class": True}, "dets_per_class is True"),
         ("out.json", {"dets_per_class": 5, "box_format": "cxcywh"}, "box_format is 'cxcywh'"),
@@ -368,3 +363,8 @@ def test_what_cannot_enter_is_not_written(tmp_path: Path) -> None:
             sink.add(image_id, BOX * 5, [0.5, 0.5, 0.25, 0.5, 0.5], [1] * 5)
             assert sink.rows == 3
     assert {row["image_id"] for row in records_of(tmp_path / "out.json")} == {0}
+
+
+def test_defaults(tmp_path: Path) -> None:
+    with lvdet.TopKWriter(tmp_path / "out.json") as sink:
+        assert "dets_per_class=10000, dets_per_image=0" in repr(sink)

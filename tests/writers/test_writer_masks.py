@@ -79,6 +79,23 @@ def test_boxes_from_masks(tmp_path: Path) -> None:
     assert not dt.boxes_given
 
 
+@pytest.mark.parametrize("ending", [".json", ".parquet"])
+@pytest.mark.parametrize("given", [0, 1])
+def test_boxes_from_the_masks_of_some_images(given: int, ending: str, tmp_path: Path) -> None:
+    masks = np.zeros((1, 10, 12), dtype=np.bool_)
+    masks[0, 2:5, 3:9] = True
+    boxes: list[Any] = [None, None]
+    boxes[given] = [[1.0, 2.0, 30.0, 40.0]]
+    with lvdet.TopKWriter(tmp_path / f"out{ending}", dets_per_class=10) as sink:
+        for image_id, box in enumerate(boxes):
+            sink.add(image_id, box, [0.5], [1], masks)
+    dt = lvdet.read_detections(tmp_path / f"out{ending}")
+    expected = [[3, 2, 6, 3], [3, 2, 6, 3]]
+    expected[given] = [1, 2, 30, 40]
+    assert dt.box.tolist() == expected
+    assert dt.boxes_given
+
+
 def test_masks_of_what_is_not_kept_are_not_looked_at(tmp_path: Path) -> None:
     box = [[0.0, 0.0, 1.0, 1.0]]
     with lvdet.TopKWriter(tmp_path / "out.json", dets_per_class=1) as sink:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import io
+import os
+import signal
 import sys
+import threading
+from types import FrameType
 from typing import NoReturn
 
 from lvdet.errors import InputError, LvdetError
@@ -22,6 +26,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # for terminals and names that are not UTF-8
+    _end_on_sigterm()
     try:
         from lvdet.cli.app import run
 
@@ -40,6 +45,21 @@ def main() -> None:
             raise
         _fail(text, 1)
     sys.exit(code)
+
+
+def _end_on_sigterm() -> None:
+    """SIGTERM ends the process as an error does: what is half written is removed."""
+    process = os.getpid()
+
+    def end(number: int, frame: FrameType | None) -> None:
+        if os.getpid() == process:
+            sys.exit(128 + number)
+        signal.signal(number, signal.SIG_DFL)  # one that was forked ends as ever
+        signal.raise_signal(number)
+
+    in_main = threading.current_thread() is threading.main_thread()  # others cannot set it
+    if in_main and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, end)
 
 
 def _missing(error: ImportError) -> str | None:

@@ -16,6 +16,7 @@ EXAMPLES = """\b
 Examples:
   lvdet convert results.json -o results.parquet
   lvdet convert 'out-*.parquet' -o out.parquet --dets-per-class 10000
+  lvdet convert 'out-*.parquet' -o out.parquet --dets-per-class 10000 --dets-per-image 300
   lvdet convert results.parquet -o boxes.json --no-masks
   lvdet convert corners.json -o results.json --box-format xyxy
 """
@@ -30,6 +31,14 @@ def run(
             metavar="K",
             help="Keep only the K highest scores of each class over all files; among equal "
             "scores the earlier rows win.",
+        ),
+    ] = None,
+    dets_per_image: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Keep only the N highest scores of each image; with --dets-per-class, whatever is "
+            "among either.",
         ),
     ] = None,
     no_masks: Annotated[
@@ -72,6 +81,7 @@ def run(
         detections,
         output,
         dets_per_class=dets_per_class,
+        dets_per_image=dets_per_image,
         masks=not no_masks,
         box_format=box_format,
         images=images,

@@ -22,6 +22,7 @@ def convert(
     target: str | os.PathLike[str],
     *,
     dets_per_class: int | None = None,
+    dets_per_image: int | None = None,
     masks: bool = True,
     box_format: str = "xywh",
     images: ImageSource = None,
@@ -34,6 +35,8 @@ def convert(
     With masks=False only boxes are written, made from the masks where there are no others. Where
     all rows are written, they are written while others are read.
 
+    dets_per_class, dets_per_image: write the best so many of each class, of each image; with both
+        what is among either
     box_format: how boxes are written in the source (see `BOX_FORMATS`)
     images: the annotations, where image ids are texts that name their files, or where boxes are
         fractions of the images
@@ -51,7 +54,7 @@ def convert(
         table = table if masks else replace(table, masks=None, boxes_given=True)
         return table if change is None else change(table)
 
-    if dets_per_class is None:
+    if dets_per_class is None and dets_per_image is None:
         try:
             with track(progress, "converting") as update:
                 tables = detection_tables(source, masks=masks, images=known, update=update)
@@ -62,7 +65,12 @@ def convert(
                 raise
     with track(progress, "converting") as update:
         detections, found = read_counted(
-            source, masks=masks, dets_per_class=dets_per_class, images=known, update=update
+            source,
+            masks=masks,
+            dets_per_class=dets_per_class,
+            dets_per_image=dets_per_image,
+            images=known,
+            update=update,
         )
     written = write_tables([changed(detections)], target)
     return written, found

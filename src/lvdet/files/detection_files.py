@@ -70,6 +70,7 @@ def read_detections(
     *,
     masks: bool = True,
     dets_per_class: int | None = None,
+    dets_per_image: int | None = None,
     images: ImageSource = None,
     progress: Progress | None = None,
 ) -> Detections:
@@ -78,9 +79,10 @@ def read_detections(
     `source` is a file (JSON list, lines of JSON, either gzipped, Parquet, npz), a folder or
     pattern of such files, read in order of name; or a list of paths, a list of COCO result
     records, or a dict of arrays. With masks=False, masks are passed by where there are boxes.
-    With dets_per_class, only the best so many rows of each class are kept, while reading, so that
-    files may be far larger than memory: by falling score, earlier rows first among equals; they
-    stay in their order.
+    With dets_per_class, only the best so many rows of each class are kept, with dets_per_image
+    those of each image, with both what either keeps. That happens while reading, so that files may
+    be far larger than memory: by falling score, earlier rows first among equals; they stay in
+    their order.
 
     images: the annotations, where image ids are texts that name their files, or where boxes are
         fractions of the images
@@ -88,7 +90,12 @@ def read_detections(
     known = KnownImages.of(images)
     with track(progress, "reading results") as update:
         detections, _ = read_counted(
-            source, masks=masks, dets_per_class=dets_per_class, images=known, update=update
+            source,
+            masks=masks,
+            dets_per_class=dets_per_class,
+            dets_per_image=dets_per_image,
+            images=known,
+            update=update,
         )
     return detections
 
@@ -98,11 +105,13 @@ def read_counted(
     *,
     masks: bool = True,
     dets_per_class: int | None = None,
+    dets_per_image: int | None = None,
     images: KnownImages = NO_IMAGES,
     update: Update | None = None,
 ) -> tuple[Detections, int]:
-    """The detections, and how many there were before `dets_per_class` left the best."""
-    caps = [] if dets_per_class is None else [Cap(by_image=False, limit=dets_per_class)]
+    """The detections, and how many there were before the limits left the best."""
+    limits = ((False, dets_per_class), (True, dets_per_image))
+    caps = [Cap(by_image, limit) for by_image, limit in limits if limit is not None]
     files = named_files(source)
     if files is not None:
         collector, reports = _collect(
@@ -121,7 +130,7 @@ def read_counted(
             f"detections are of type {type(source).__name__}, expected a path, a list of paths or "
             "records, or a dict of arrays"
         )
-    if dets_per_class is None:
+    if not caps:
         return table, len(table)
     collector = new_collector(caps)
     report = add_table(table, collector)

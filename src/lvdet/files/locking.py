@@ -28,12 +28,14 @@ def lock_folder(folder: Path, name: str, refusal: str) -> FileIO:
     while True:
         folder.mkdir(exist_ok=True)
         try:
-            file = FileIO(folder / name, "ab")
+            file = FileIO(folder / name, "ab", opener=_opened)
         except FileNotFoundError:
+            if os.path.islink(folder):  # to nowhere
+                raise
             continue
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.path.samestat(os.fstat(file.fileno()), os.stat(folder / name)):
+            if os.path.samestat(os.fstat(file.fileno()), os.lstat(folder / name)):
                 return file
         except BlockingIOError:
             file.close()
@@ -46,3 +48,8 @@ def lock_folder(folder: Path, name: str, refusal: str) -> FileIO:
             file.close()
             raise
         file.close()
+
+
+def _opened(path: str, flags: int) -> int:
+    """Opens a lock: no link to something else, and no pipe to wait for."""
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)

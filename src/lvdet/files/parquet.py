@@ -51,6 +51,8 @@ _BUFFER = 1 << 20
 _EXPECTED = 1 << 24
 _BOX = ("x", "y", "w", "h")
 _MASK = ("mask", "mask_kind", "mask_height", "mask_width")
+#: Columns whose values recur. Dictionaries of others take most of the time, for nothing.
+_REPEATED = ("image_id", "category_id", "mask_kind", "mask_height", "mask_width")
 
 
 def collect_parquet(
@@ -310,6 +312,7 @@ def write_parquet(tables: Iterable[Detections], path: str | os.PathLike[str]) ->
             schema,
             compression="lz4",
             write_statistics=False,
+            use_dictionary=[name for name in _REPEATED if name in schema.names],
         ) as writer,
     ):
         for group in _row_groups([] if first is None else chain([first], tables), schema):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import stat
 import time
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -11,32 +14,67 @@ from typing import IO, Any
 
 from lvdet.errors import InputError, OutputError
 
+#: Seconds for which a part that nobody has locked is left alone: it may be about to be.
+_FRESH = 60
+
 
 @contextmanager
 def write_whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """A file to write that appears under its name only once it is complete.
 
     A link stays, and what it leads to is written; what is not a file (a pipe, a device) cannot
-    be replaced by one and is written into.
+    be replaced by one and is written into. A file that is replaced keeps its mode.
     """
     target = Path(os.path.realpath(path))
-    temporary = target.with_name(f".lvdet-{os.getpid():x}-{time.monotonic_ns():x}.part")
+    checksum = f"{zlib.crc32(os.fsencode(target.name)):08x}"
+    unique = f"{checksum}-{os.getpid():x}-{time.monotonic_ns():x}"
+    temporary = target.with_name(f".lvdet-{unique}.part")
+    made = False
     try:
         if is_special(target):
             with open(target, "wb") as file:
                 yield file
             return
-        with open(temporary, "wb") as file:
+        _remove_stale(target.parent, checksum)
+        with open(temporary, "xb", opener=_opened) as file:
+            made = True
+            with suppress(OSError):  # a file system without locks
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            with suppress(FileNotFoundError):
+                os.fchmod(file.fileno(), stat.S_IMODE(os.stat(target).st_mode) & 0o777)
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, target)
+            os.replace(temporary, target)
+            made = False
     except OSError as error:
-        name = os.fspath(path)
-        raise OutputError(f"{name}: cannot write: {error.strerror or error}") from None
+        raise OutputError(f"{os.fspath(path)}: cannot write: {error.strerror or error}") from None
     finally:
+        if made:
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
+
+
+def _opened(path: str, flags: int) -> int:
+    """Makes a file that was not there, whatever somebody has put in its place."""
+    return os.open(path, flags | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+
+
+def _remove_stale(folder: Path, checksum: str) -> None:
+    """Removes what writing the same target has left behind where its process was killed: parts
+    that are old enough to have been locked, and that nobody has locked."""
+    for part in folder.glob(f".lvdet-{checksum}-*.part"):
         with suppress(OSError):
-            temporary.unlink(missing_ok=True)
+            found = os.lstat(part)
+            old = time.time() - found.st_mtime > _FRESH
+            if not (old and stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()):
+                continue
+            descriptor = os.open(part, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                part.unlink()
+            finally:
+                os.close(descriptor)
 
 
 def write_text(text: str, path: str | os.PathLike[str]) -> None:

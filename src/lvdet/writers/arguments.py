@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lvdet.errors import InputError
+from lvdet.tables.detections import encode_ids
 
 
 def to_numpy(values: Any) -> Any:
@@ -52,3 +53,26 @@ def whole_number(value: Any, refusal: str) -> int:
     if isinstance(value, bool) or not -(2**63) <= number < 2**63:
         raise InputError(refusal)
     return number
+
+
+def whole_numbers(values: Any, name: str, source: str) -> NDArray[np.int64]:
+    """[n] whole numbers, also those that are whole by value alone."""
+    values = to_numpy(values)
+    if isinstance(values, np.ndarray) and values.dtype == np.int64 and values.ndim == 1:
+        return np.ascontiguousarray(values)
+    distinct, places = encode_ids(values, name, source)
+    return distinct[places]
+
+
+def budgets(dets_per_class: Any, dets_per_image: Any) -> tuple[int, int]:
+    """How many detections to keep per class and per image, of which one may be 0."""
+    numbers = []
+    for name, value in (("dets_per_class", dets_per_class), ("dets_per_image", dets_per_image)):
+        refusal = f"{name} is {value!r}, expected 0 or more"
+        numbers.append(whole_number(value, refusal))
+        if numbers[-1] < 0:
+            raise InputError(refusal)
+    per_class, per_image = numbers
+    if per_class == per_image == 0:
+        raise InputError("dets_per_class is 0 and so is dets_per_image, expected one above 0")
+    return per_class, per_image

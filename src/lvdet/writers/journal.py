@@ -1,54 +1,52 @@
 """The journal of a `TopKWriter`: what is finished, on disk as soon as it is.
 
-A folder beside the target, that can itself be read as a folder of detections:
+A folder beside the target:
 
-    rows-000000.jsonl, …  accepted rows, one per line, in the order in which they were added
-    .images               24 bytes for each finished image: its id, the number of the file with
-                          its rows, and where they end there
-    .settings.json        what the journal was begun with
-    .finished             the final file is complete, and lies here or in its place
-    .lock                 locked while a process writes
+    rows-000000, …   blocks (see `blocks.py`): each has a finished image with its rows, or after
+                     compaction many of them
+    .settings.json   what the journal was begun with
+    .finished        the final file is complete, and lies here or in its place
+    .lock            locked while a process writes
 
-Rows are written before the record of their image. So whenever a process is killed, the last
-file ends with rows of finished images and perhaps a part of one more, which is cut off when the
-journal is opened again. Files before the last are complete. They may lose rows that no longer
-count, each by being replaced as a whole; nothing else depends on their size.
+A block counts once it is there to its end. So whenever a process is killed, the last file ends
+with whole blocks and perhaps a part of one more, which is cut off when the journal is opened
+again. Files before the last are complete. They may lose rows that no longer count, each by being
+replaced as a whole; nothing else depends on their size.
 """
 
 from __future__ import annotations
 
 import json
+import mmap
 import os
-import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from io import FileIO
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from lvdet.errors import InputError, OutputError
-from lvdet.files.locking import lock_folder
-from lvdet.files.writing import write_whole
+from lvdet.writers.blocks import Block, read_blocks
+from lvdet.writers.owned_folder import OwnedFolder
 
-VERSION = 2
-#: Bytes of rows in a file, about; one file at a time is held in memory.
+VERSION = 4
+#: Bytes of rows in a file, about.
 FILE_BYTES = 1 << 27
+#: Bytes after which the system is told to bring them to disk, while more are written.
+FLUSH_BYTES = 1 << 24
 
-_IMAGES, _SETTINGS, _FINISHED, _LOCK = ".images", ".settings.json", ".finished", ".lock"
-_RECORD = struct.Struct("<3q")
-_RECORDS = np.dtype([("image", "<i8"), ("file", "<i8"), ("end", "<i8")])
+_ROWS, _SETTINGS, _FINISHED, _LOCK = "rows-", ".settings.json", ".finished", ".lock"
+_NEW = ".new-"
 
 
 class Journal:
     """Rows and finished images. The folder is locked until `release` or `remove`."""
 
-    _rows: FileIO
-    _images: FileIO
+    _file: FileIO
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, path: Path) -> None:
+        self.path = path
         self.settings: dict[str, Any] = {}
         #: Ids of finished images, in order.
         self.images: dict[int, None] = {}
@@ -56,33 +54,39 @@ class Journal:
         self._open = ExitStack()
         self._number = 0
         self._end = 0
+        self._flushed = 0
+        self._flush: Future[None] | None = None
         with self._released_on_error():
             held = "another TopKWriter is writing here; give each its own file"
-            self._open.enter_context(lock_folder(folder, _LOCK, f"{folder}: {held}"))
-            for path in folder.glob(".lvdet-*.part"):  # of a write that was killed
-                path.unlink()
+            self._folder = OwnedFolder(path, _LOCK, f"{path}: {held}")
+            self._open.callback(self._folder.close)
+            self._flusher = self._open.enter_context(ThreadPoolExecutor(1))
+            for name in self._folder.names():
+                if name.startswith((_NEW, ".lvdet-")):  # of a write that was killed
+                    self._folder.remove(name)
 
     @property
-    def files(self) -> list[Path]:
+    def files(self) -> list[str]:
         """The files of rows, in order."""
-        return sorted(self.folder.glob("rows-*.jsonl"))
+        return [name for name in self._folder.names() if name.startswith(_ROWS)]
 
     @property
     def begun(self) -> bool:
         """An earlier process has begun it."""
-        return (self.folder / _SETTINGS).exists()
+        return self._folder.has(_SETTINGS)
 
-    def begin(self, settings: dict[str, Any]) -> None:
-        """Begins the journal, or resumes one that was begun with the same settings."""
+    def begin(self, settings: dict[str, Any]) -> Iterator[Block]:
+        """Begins the journal, or resumes one that was begun with the same settings: goes through
+        the blocks that it has, after which images can be appended."""
         with self._released_on_error():
             if self.begun:
-                self.settings = _same_settings(self.folder, settings)
+                self.settings = _same_settings(self.path, self._folder.content(_SETTINGS), settings)
             elif self.files:
-                raise InputError(f"{self.folder}: not a journal: it has rows but no {_SETTINGS}")
+                raise InputError(f"{self.path}: not a journal: it has rows but no {_SETTINGS}")
             else:
                 self.settings = {"version": VERSION, **settings}
                 self._write_settings()
-            self._recover()
+            yield from self._recovered()
 
     def settle(self, name: str, value: Any) -> None:
         """Fixes a setting that was not known in the beginning."""
@@ -90,93 +94,139 @@ class Journal:
         with self._released_on_error():
             self._write_settings()
 
-    def append(self, image_id: int, rows: bytes) -> None:
-        """Writes rows and marks their image as finished."""
+    def append(self, block: Block) -> None:
+        """Writes images, which are then finished."""
         with self._released_on_error():
-            _write(self._rows, rows)
-            end = self._end + len(rows)
-            _write(self._images, _RECORD.pack(image_id, self._number, end))
-            self._end = end
-            self.images[image_id] = None
-            if end >= FILE_BYTES:
+            pieces = block.pieces()
+            _write(self._file, pieces)
+            self._end += sum(map(len, pieces))
+            self.images.update(dict.fromkeys(block.image_ids.tolist()))
+            if self._end >= FILE_BYTES:
                 self.roll()
+            elif self._end - self._flushed >= FLUSH_BYTES:
+                self._begin_flush()
 
     def roll(self) -> None:
         """Begins a new file of rows; those before it are complete."""
+        if self._end == 0:
+            return
         with self._released_on_error():
-            self.sync()
-            self._rows.close()
+            if self._flush is not None:
+                self._flush.result()
+            os.fsync(self._file.fileno())
+            self._file.close()
+            self._flush = None
+            self._flushed = 0
             self._number += 1
             self._end = 0
-            self._rows = self._opened(self._rows_path(), "xb")
+            self._file = self._open.enter_context(self._folder.begin(self._name()))
 
-    def sync(self) -> None:
-        """Waits until all is on disk."""
+    def blocks(self, name: str) -> Iterator[Block]:
+        """The blocks of a file."""
         with self._released_on_error():
-            for file in (self._rows, self._images):
-                os.fsync(file.fileno())
+            for block, _ in self._read(name, check=False):
+                yield block
 
-    def finish(self, final: Path, target: Path) -> None:
-        """Moves the complete final file to its place and removes the journal."""
+    def replace(self, name: str, blocks: Iterable[Block]) -> None:
+        """Puts other rows of the same images in the place of a file."""
+        with self._released_on_error(), self._written(name) as file:
+            for block in blocks:
+                _write(file, block.pieces())
+
+    def place_for(self, final: str) -> Path:
+        """Where to write the final file. Nothing is there: a link would be followed."""
         with self._released_on_error():
-            with write_whole(self.folder / _FINISHED) as file:
-                file.write(final.name.encode())
-            self.recover_finished(target)
+            self._folder.remove(final)
+        return self.path / final
+
+    def finish(self, final: str, target: Path) -> None:
+        """Moves the complete final file of the folder to its place and removes the journal."""
+        with self._released_on_error():
+            with self._written(_FINISHED) as file:
+                _write(file, [final.encode()])
+            self.recover_finished(final, target)
             self.remove()
 
-    def recover_finished(self, target: Path) -> None:
+    def recover_finished(self, final: str, target: Path) -> None:
         """Does the rest where a process was killed after the final file was complete."""
         with self._released_on_error():
-            if not (self.folder / _FINISHED).exists():
+            if not self._folder.has(_FINISHED):
                 return
-            final = self.folder / (self.folder / _FINISHED).read_text()
-            if final.exists():
-                os.replace(final, target)
-            for path in (*self.files, self.folder / _IMAGES, self.folder / _SETTINGS):
-                path.unlink(missing_ok=True)
-            (self.folder / _FINISHED).unlink()
+            named = self._folder.content(_FINISHED).decode(errors="replace")
+            if named != final:
+                raise InputError(
+                    f"{self.path / _FINISHED}: names {_short(named)}, expected {final!r}; remove "
+                    "the folder to start over"
+                )
+            if self._folder.has(final):
+                self._folder.move_out(final, target)
+            for name in (*self.files, _SETTINGS, _FINISHED):
+                self._folder.remove(name)
 
     def remove(self) -> None:
         """Removes the folder, of which nothing but the lock is left."""
         with self._released_on_error():
-            (self.folder / _LOCK).unlink()
-            with suppress(OSError):  # somebody's file is there, or the next writer's lock
-                self.folder.rmdir()
+            self._folder.dissolve()
         self.release()
 
     def release(self) -> None:
         """Lets another process have the journal."""
         self.released = True
+        if self._flush is not None:
+            self._flush.exception()  # it is over then, and its file may be closed
         self._open.close()
 
-    def _rows_path(self) -> Path:
-        return self.folder / f"rows-{self._number:06}.jsonl"
+    def _begin_flush(self) -> None:
+        """A complete file has to be on disk; much of it is by then."""
+        if self._flush is not None:
+            if not self._flush.done():
+                return
+            self._flush.result()
+        with suppress(RuntimeError):  # the system allows no more threads
+            self._flush = self._flusher.submit(os.fsync, self._file.fileno())
+            self._flushed = self._end
 
-    def _opened(self, path: Path, mode: str) -> FileIO:
-        return self._open.enter_context(FileIO(path, mode))
+    def _name(self) -> str:
+        return f"{_ROWS}{self._number:06}"
 
     def _write_settings(self) -> None:
-        with write_whole(self.folder / _SETTINGS) as file:
-            file.write(json.dumps(self.settings).encode() + b"\n")
+        with self._written(_SETTINGS) as file:
+            _write(file, [json.dumps(self.settings).encode() + b"\n"])
 
-    def _recover(self) -> None:
-        """Opens the files, cut off after the last finished image."""
-        files = self.files
-        if files:
-            self._number = int(files[-1].stem.removeprefix("rows-"))
-        self._rows = self._opened(self._rows_path(), "ab")
-        self._images = self._opened(self.folder / _IMAGES, "ab")
-        size = os.fstat(self._rows.fileno()).st_size
-        content = (self.folder / _IMAGES).read_bytes()
-        records = np.frombuffer(content, _RECORDS, len(content) // _RECORD.size)
-        here = records["file"] == self._number
-        lost = (here & (records["end"] > size)) | (records["file"] > self._number)
-        if lost.any():  # the machine went down before the rows were on disk
-            records, here = (column[: int(np.argmax(lost))] for column in (records, here))
-        self._end = int(records["end"][here].max(initial=0))
-        self._rows.truncate(self._end)
-        self._images.truncate(records.nbytes)
-        self.images = dict.fromkeys(records["image"].tolist())
+    @contextmanager
+    def _written(self, name: str) -> Iterator[FileIO]:
+        """A file of the folder that is replaced whole."""
+        self._folder.remove(_NEW + name)
+        with self._folder.begin(_NEW + name) as file:
+            yield file
+            os.fsync(file.fileno())
+        self._folder.rename(_NEW + name, name)
+
+    def _read(self, name: str, *, check: bool) -> Iterator[tuple[Block, int]]:
+        if self._folder.size(name) == 0:
+            return
+        with self._folder.read(name) as file:
+            content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        yield from read_blocks(content, check=check)
+
+    def _recovered(self) -> Iterator[Block]:
+        """The blocks of all files; the last is cut off after its last whole one, and opened."""
+        files = self.files or [self._name()]
+        self._number = int(files[-1].removeprefix(_ROWS))
+        for name in files:
+            size = self._folder.size(name)
+            end = 0
+            for block, after in self._read(name, check=True):
+                self.images.update(dict.fromkeys(block.image_ids.tolist()))
+                yield block
+                end = after
+            if end < size and name != files[-1]:
+                raise InputError(
+                    f"{self.path / name}: damaged at byte {end:,}; remove the folder to start over"
+                )
+        self._file = self._open.enter_context(self._folder.extend(files[-1]))
+        self._file.truncate(end)
+        self._end = end
 
     @contextmanager
     def _released_on_error(self) -> Iterator[None]:
@@ -185,26 +235,26 @@ class Journal:
             yield
         except OSError as error:
             self.release()
-            raise OutputError(f"{self.folder}: cannot write: {error.strerror or error}") from None
+            raise OutputError(f"{self.path}: cannot write: {error.strerror or error}") from None
         except BaseException:
             self.release()
             raise
 
 
-def _same_settings(folder: Path, wanted: dict[str, Any]) -> dict[str, Any]:
+def _same_settings(path: Path, content: bytes, wanted: dict[str, Any]) -> dict[str, Any]:
     """The settings a journal was begun with, if they are the wanted ones."""
     try:
-        found = json.loads((folder / _SETTINGS).read_bytes())
+        found = json.loads(content)
     except ValueError:
         found = None
     if not isinstance(found, dict) or found.get("version") != VERSION:
         raise InputError(
-            f"{folder}: not a journal of this version of lvdet; remove the folder to start over"
+            f"{path}: not a journal of this version of lvdet; remove the folder to start over"
         )
     for name, value in wanted.items():
         if found.get(name) != value:
             raise InputError(
-                f"{folder}: started with {name} {_short(found.get(name))}, now {_short(value)}; "
+                f"{path}: started with {name} {_short(found.get(name))}, now {_short(value)}; "
                 "use the same settings to resume, or remove the folder to start over"
             )
     return found
@@ -215,8 +265,10 @@ def _short(value: Any) -> str:
     return text if len(text) <= 40 else text[:40] + "…"
 
 
-def _write(file: FileIO, content: bytes) -> None:
-    """Writes all of it: one call writes 2 GiB at most."""
-    left = memoryview(content)
-    while left:
-        left = left[file.write(left) :]
+def _write(file: FileIO, pieces: Sequence[Any]) -> None:
+    """Writes all of them: one call writes 2 GiB at most."""
+    left = sum(map(len, pieces)) - os.writev(file.fileno(), pieces)
+    if left:
+        rest = memoryview(b"".join(pieces))[-left:]
+        while rest:
+            rest = rest[file.write(rest) :]

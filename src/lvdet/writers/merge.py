@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from lvdet.errors import InputError
 from lvdet.files.convert import convert
 from lvdet.files.progress import Progress
+from lvdet.writers.arguments import budgets
 
 
 def merge_top_k(
@@ -15,17 +16,22 @@ def merge_top_k(
     target: str | os.PathLike[str],
     *,
     dets_per_class: int,
+    dets_per_image: int = 0,
     progress: Progress | None = None,
 ) -> int:
-    """Writes the best `dets_per_class` detections of each class over all files; returns how many.
+    """Writes the best `dets_per_class` detections of each class over all files and the best
+    `dets_per_image` of each image; returns how many. 0 means that there is no such budget.
 
     `paths` are files, in their order, or one folder or pattern, in order of name. Where each file
-    holds the best `dets_per_class` of its images, as `TopKWriter` writes them, the result is that
-    of one process that adds all images in that order. Ties go to the earlier file, and within a
-    file to the earlier row. No image may be in more than one file.
+    holds as many of its images, as `TopKWriter` writes them, the result is that of one process
+    that adds all images in that order. Ties go to the earlier file, and within a file to the
+    earlier row. No image may be in more than one file.
     """
+    per_class, per_image = budgets(dets_per_class, dets_per_image)
     source = paths if isinstance(paths, str | os.PathLike) else [*paths]
     if source == []:
         raise InputError(f"{os.fspath(target)}: no files to merge")
-    written, _ = convert(source, target, dets_per_class=dets_per_class, progress=progress)
+    written, _ = convert(
+        source, target, dets_per_class=per_class, dets_per_image=per_image, progress=progress
+    )
     return written

@@ -1,11 +1,12 @@
-"""The best detections of each class over a whole data set, image by image."""
+"""The best detections of each class over a whole data set and of each image, image by image."""
 
 from __future__ import annotations
 
+import math
 import operator
 import os
-from collections.abc import KeysView, Mapping, Sequence
-from dataclasses import replace
+import stat
+from collections.abc import Iterator, KeysView, Mapping, Sequence
 from pathlib import Path
 from threading import RLock
 from typing import Any, Self
@@ -16,16 +17,22 @@ from numpy.typing import NDArray
 from lvdet import _native
 from lvdet.errors import InputError, OutputError
 from lvdet.files.bitmaps import masks_from_bitmaps
-from lvdet.files.detection_files import WRITTEN, read_detections, write_detections
-from lvdet.files.detections_json import json_rows
+from lvdet.files.detection_files import WRITTEN, write_tables
 from lvdet.files.records import masks_from_segmentations
 from lvdet.files.writing import require_ending
-from lvdet.tables.detections import Detections, encode_ids
+from lvdet.tables.detections import Detections, masks_to_boxes
 from lvdet.tables.masks import NONE, Masks
-from lvdet.writers.arguments import floats, sizes, to_numpy, whole_number
-from lvdet.writers.compact import compact
+from lvdet.writers.arguments import (
+    budgets,
+    floats,
+    sizes,
+    to_numpy,
+    whole_number,
+    whole_numbers,
+)
+from lvdet.writers.blocks import Block
+from lvdet.writers.compact import compact, counting_blocks, made_ahead
 from lvdet.writers.journal import Journal
-from lvdet.writers.top_scores import TopScores
 
 #: Rows a journal may hold regardless; beyond them, GROWTH times the rows that count.
 COMPACT_ROWS = 1 << 20
@@ -33,7 +40,8 @@ GROWTH = 3
 
 
 class TopKWriter:
-    """Keeps the best `dets_per_class` detections of each class over all images, and writes them.
+    """Keeps the best `dets_per_class` detections of each class over all images and the best
+    `dets_per_image` of each image over all classes, and writes them, each once.
 
         with lvdet.TopKWriter("out.parquet", dets_per_class=10_000) as writer:
             for image_id, out in …:
@@ -43,10 +51,13 @@ class TopKWriter:
     The file (.parquet, .json, .jsonl or .ndjson) appears, complete, when the writer is closed.
     Until then a journal lies beside it, in `out.parquet.parts`. If the process ends early, even by
     SIGKILL, a new `TopKWriter` of the same path resumes after the last image whose `add` returned.
-    Memory holds only the scores that count; among equal scores the earlier one counts. Threads may
-    share a writer: each image is added as a whole. Each process needs a writer of its own.
+    Memory holds only the scores that count; among equal scores the earlier one counts. Rows stay
+    in the order in which they were added, so a budget that is applied to the file, per class or
+    per image, leaves what it would have left of all detections. Threads may share a writer: each
+    image is added as a whole. Each process needs a writer of its own.
 
-    dets_per_class: detections to keep per class, 1 or more
+    dets_per_class: detections to keep per class over all images, 0 for no such budget
+    dets_per_image: detections to keep per image whatever their class, 0 for no such budget
     box_format:     "xywh" or "xyxy", in pixels
     category_ids:   the category id of each label 0, 1, …; without it labels are category ids
     overwrite:      replace an existing file once this one is complete
@@ -54,44 +65,44 @@ class TopKWriter:
 
     def __init__(
         self,
-        path: str | os.PathLike[str],
+        target: str | os.PathLike[str],
         *,
-        dets_per_class: int,
+        dets_per_class: int = 10_000,
+        dets_per_image: int = 0,
         box_format: str = "xywh",
         category_ids: Sequence[int] | None = None,
         overwrite: bool = False,
     ) -> None:
-        refusal = f"dets_per_class is {dets_per_class!r}, expected 1 or more"
-        self._limit = whole_number(dets_per_class, refusal)
-        if self._limit < 1:
-            raise InputError(refusal)
+        self._per_class, self._per_image = budgets(dets_per_class, dets_per_image)
         if box_format not in ("xywh", "xyxy"):
             raise InputError(f"box_format is {box_format!r}, expected 'xywh' or 'xyxy'")
         self._corners = box_format == "xyxy"
         self._category_ids: NDArray[np.int64] | None = None
         if category_ids is not None:
-            self._category_ids = _whole_numbers(category_ids, "category_ids", "TopKWriter")
-        self._ending = require_ending(path, WRITTEN)
-        self._target = Path(os.path.realpath(path))
+            self._category_ids = whole_numbers(category_ids, "category_ids", "TopKWriter").copy()
+        self._ending = require_ending(target, WRITTEN)
+        self._target = Path(os.path.realpath(target))
         self._process = os.getpid()
         self._lock = RLock()
         self._ended = False
+        self._final = f".final{self._ending}"
         self._journal = self._open(overwrite)
         known = self._category_ids
-        self._journal.begin(
+        self._ledger = _native.Ledger(self._per_class)
+        self._rows = 0
+        self._counting = 0  # rows that counted when the journal was last compacted
+        self._boxes_given = False  # for any of the rows
+        blocks = self._journal.begin(
             {
-                "dets_per_class": self._limit,
+                "dets_per_class": self._per_class,
+                "dets_per_image": self._per_image,
                 "box_format": box_format,
                 "category_ids": None if known is None else known.tolist(),
             }
         )
-        self._scores = TopScores(self._limit)
-        self._rows = 0
         try:
-            for file in self._journal.files:
-                rows = read_detections(file, masks=False)
-                self._scores.add(rows.category, rows.category_ids, rows.score)
-                self._rows += len(rows)
+            for block in blocks:
+                self._take_in(block)
         except BaseException:
             self._journal.release()
             raise
@@ -99,21 +110,31 @@ class TopKWriter:
     def _open(self, overwrite: bool) -> Journal:
         """The journal; a run that was killed while closing is completed first."""
         folder = self._target.with_name(self._target.name + ".parts")
-        there = self._target.exists()
-        if there and not self._target.is_file():
-            raise InputError(f"{self._target}: not a regular file, cannot be replaced")
+        there = self._target_exists()
         refusal = f"{self._target}: already exists; pass overwrite=True to replace it"
-        if there and not overwrite and not folder.exists():
+        if there and not overwrite and not os.path.lexists(folder):
             raise InputError(refusal)
         journal = Journal(folder)
-        journal.recover_finished(self._target)
-        if self._target.exists() and not overwrite:
+        journal.recover_finished(self._final, self._target)
+        if self._target_exists() and not overwrite:
             if journal.begun:
                 journal.release()
             else:
                 journal.remove()
             raise InputError(refusal)
         return journal
+
+    def _target_exists(self) -> bool:
+        try:
+            mode = os.stat(self._target).st_mode
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError as error:
+            what = error.strerror or error
+            raise OutputError(f"{self._target}: cannot write: {what}") from None
+        if not stat.S_ISREG(mode):
+            raise InputError(f"{self._target}: not a regular file, cannot be replaced")
+        return True
 
     def add(self, image_id: Any, boxes: Any, scores: Any, labels: Any, masks: Any = None) -> None:
         """Adds all detections of one image, which is then finished. An image is added once.
@@ -135,28 +156,40 @@ class TopKWriter:
             source = f"image {image}"
             if image in self._journal.images:
                 raise InputError(f"{source}: already added; add each image once")
-            table = self._table(image, boxes, scores, labels, masks is not None, source)
-            keep = self._could_enter(table)
-            kept = table[keep]
+            category_id = self._ids_of(labels, source)
+            score, box = self._scores_and_boxes(category_id, scores, boxes, masks, source)
+            keep = self._ledger.choose(category_id, score, self._per_image).view(np.bool_)
+            encoded = None
             if masks is not None:
-                rows = np.flatnonzero(keep)
-                kept = replace(kept, masks=_encoded(masks, len(table), rows, source))
-            if len(table):
+                encoded = _encoded(masks, len(keep), np.flatnonzero(keep), source)
+            if len(keep):
                 self._require_masks(masks is not None, source)
-            text = json_rows(kept, 0, len(kept), separator="\n")
+            kept: Any = slice(None) if keep.all() else keep
+            box = box[kept]
+            if boxes is None and encoded is not None:
+                box = masks_to_boxes(encoded)
+            block = Block(
+                np.array([image]),
+                np.array([len(box)]),
+                category_id[kept],
+                score[kept],
+                box,
+                encoded,
+                boxes_given=boxes is not None and len(box) > 0,
+            )
             try:
-                self._journal.append(image, text)
-                self._scores.add(kept.category, kept.category_ids, kept.score)
-                self._rows += len(kept)
-                if self._rows > max(COMPACT_ROWS, GROWTH * self._scores.rows):
+                self._journal.append(block)
+                self._take_in(block)
+                if self._rows > max(COMPACT_ROWS, GROWTH * max(self._ledger.rows, self._counting)):
                     self._journal.roll()
-                    self._rows = compact(self._journal.files[:-1], self._scores)
+                    self._rows = compact(self._journal, self._ledger, self._per_image)
+                    self._counting = self._rows
             except BaseException:  # what is on disk is right, what is in memory may not be
                 self._journal.release()
                 raise
 
     def keeps(self, scores: Any, labels: Any) -> NDArray[np.bool_]:
-        """[n] which of these could still be among the best.
+        """[n] which of these rows of one image could still be among the best.
 
         All others can be left out of `add`, or have None in the list of their masks.
         """
@@ -164,23 +197,41 @@ class TopKWriter:
         category_id = self._ids_of(labels, "keeps")
         if score.shape != category_id.shape:
             raise InputError(f"keeps: {score.size} scores for {category_id.size} labels")
-        distinct, places = _native.encode_ids(category_id)
         with self._lock:
-            threshold = self._scores.thresholds(distinct)
-        kept: NDArray[np.bool_] = ~(score <= threshold[places])
+            threshold = self._ledger.thresholds(category_id)
+        kept: NDArray[np.bool_] = ~(score <= threshold)
+        if self._per_image:
+            best = np.ones(len(score), dtype=np.uint8)
+            one = np.zeros(len(score), dtype=np.int32)
+            ranked = np.nan_to_num(score, nan=math.inf)  # for `add` to refuse
+            _native.keep_top(one, 1, ranked, self._per_image, best, 1)
+            kept |= best.view(np.bool_)
         return kept
 
-    def threshold(self, label: Any) -> float:
-        """The score that a detection of this label has to exceed; -inf while any enters."""
-        category_id = int(self._ids_of([to_numpy(label)], "threshold")[0])
+    def class_thresholds(self, category_ids: Any) -> NDArray[np.float64]:
+        """[n] what a score of each class has to exceed to be among the best of its class so far;
+        -inf while any is, inf where no budget per class is kept.
+
+        category_ids: [n] whole numbers: category ids, whatever the labels are
+        """
+        wanted = whole_numbers(category_ids, "category_ids", "class_thresholds")
         with self._lock:
-            return self._scores.threshold(category_id)
+            return self._ledger.thresholds(wanted)
+
+    def threshold(self, label: Any) -> float:
+        """The score that a detection of this label has to exceed to be among the best of its
+        class; -inf while any is."""
+        category_id = self._ids_of([to_numpy(label)], "threshold")
+        with self._lock:
+            return float(self._ledger.thresholds(category_id)[0])
 
     @property
     def thresholds(self) -> Mapping[int, float]:
         """The thresholds of the classes that have `dets_per_class` detections, by category id."""
         with self._lock:
-            return self._scores.full()
+            names, floors = (column.tolist() for column in self._ledger.floors())
+        pairs = zip(names, floors, strict=True)
+        return {name: floor for name, floor in pairs if math.isfinite(floor)}
 
     @property
     def images(self) -> KeysView[int]:
@@ -208,7 +259,8 @@ class TopKWriter:
 
     def __repr__(self) -> str:
         return (
-            f"TopKWriter({str(self._target)!r}, dets_per_class={self._limit}): "
+            f"TopKWriter({str(self._target)!r}, "
+            f"dets_per_class={self._per_class}, dets_per_image={self._per_image}): "
             f"{len(self):,} images, {self._rows:,} rows"
         )
 
@@ -223,15 +275,12 @@ class TopKWriter:
                     "TopKWriter to resume"
                 )
             self._require_open()
-            final = self._journal.folder / f".final{self._ending}"
             try:
-                self._journal.sync()
-                best = read_detections([*self._journal.files], dets_per_class=self._limit)
-                write_detections(best, final)
+                write_tables(made_ahead(self._best()), self._journal.place_for(self._final))
             except BaseException:
                 self._journal.release()
                 raise
-            self._journal.finish(final, self._target)
+            self._journal.finish(self._final, self._target)
             self._ended = True
 
     def __enter__(self) -> Self:
@@ -245,6 +294,20 @@ class TopKWriter:
             self._journal.release()
             self._ended = True
 
+    def _take_in(self, block: Block) -> None:
+        """Keeps account of rows in the journal."""
+        self._ledger.note(block.category_id, block.score)
+        self._rows += len(block)
+        self._boxes_given |= block.boxes_given
+
+    def _best(self) -> Iterator[Detections]:
+        """The rows that count, in order, some at a time."""
+        left = self._ledger.ties()
+        for name in self._journal.files:
+            blocks = self._journal.blocks(name)
+            for block in counting_blocks(blocks, self._ledger, self._per_image, left):
+                yield block.table(str(self._target), boxes_given=self._boxes_given)
+
     def _require_open(self) -> None:
         if self._journal.released:
             raise InputError(f"{self._target}: the writer is closed")
@@ -255,7 +318,7 @@ class TopKWriter:
 
     def _ids_of(self, labels: Any, source: str) -> NDArray[np.int64]:
         """[n] the category ids of labels."""
-        label = _whole_numbers(labels, "label", source)
+        label = whole_numbers(labels, "label", source)
         if self._category_ids is None:
             return label
         known = len(self._category_ids)
@@ -267,28 +330,23 @@ class TopKWriter:
             )
         return self._category_ids[label]
 
-    def _table(
-        self, image: int, boxes: Any, scores: Any, labels: Any, with_masks: bool, source: str
-    ) -> Detections:
-        """The detections of an image without their masks, checked."""
-        category_id = self._ids_of(labels, source)
-        score = to_numpy(scores)
-        box = to_numpy(boxes)
-        if box is None and with_masks:
+    def _scores_and_boxes(
+        self,
+        category_id: NDArray[np.int64],
+        scores: Any,
+        boxes: Any,
+        masks: Any,
+        source: str,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """[n] and [n, 4] x, y, width, height, checked; zeros where boxes are to come of masks."""
+        score, box = to_numpy(scores), to_numpy(boxes)
+        if box is None and masks is not None:
             box = np.zeros((len(category_id), 4))
         elif box is not None and self._corners:
             box = sizes(box, source)
-        table = Detections.from_arrays(
-            np.full(len(category_id), image), category_id, score, box, source=source
-        )
-        return table if boxes is not None else replace(table, boxes_given=False)
-
-    def _could_enter(self, table: Detections) -> NDArray[np.bool_]:
-        """[n] above their class's threshold, and among the best of their class in the image."""
-        threshold = self._scores.thresholds(table.category_ids)
-        keep = (table.score > threshold[table.category]).astype(np.uint8)
-        _native.keep_top(table.category, len(table.category_ids), table.score, self._limit, keep, 1)
-        return keep.view(np.bool_)
+        image = np.zeros(len(category_id), dtype=np.int64)
+        table = Detections.from_arrays(image, category_id, score, box, source=source)
+        return table.score, table.box
 
     def _require_masks(self, given: bool, source: str) -> None:
         """All detections have masks, or none."""
@@ -298,12 +356,6 @@ class TopKWriter:
         elif before != given:
             names = {True: "masks", False: "no masks"}
             raise InputError(f"{source}: has {names[given]}, earlier images have {names[before]}")
-
-
-def _whole_numbers(values: Any, name: str, source: str) -> NDArray[np.int64]:
-    """[n] whole numbers, also those that are whole by value alone."""
-    distinct, places = encode_ids(to_numpy(values), name, source)
-    return distinct[places]
 
 
 def _encoded(masks: Any, count: int, rows: NDArray[np.int64], source: str) -> Masks:
