@@ -31,8 +31,8 @@ bool same_rows(const std::uint8_t* a, const std::uint8_t* b, std::int64_t begin,
 }  // namespace
 
 void accumulate(const Outcomes& outcomes, const Rankings& rankings, std::size_t scopes,
-                const std::int64_t* truth, const double* recalls,
-                const std::vector<Known>& known, const Ties* ties, double* precision, double* recall, double* points, int threads) {
+                const std::int64_t* truth, const double* recalls, const std::vector<Known>& known,
+                const Ties* ties, double* precision, double* recall, double* points, int threads) {
     const std::size_t thresholds = outcomes.thresholds, curves = rankings.count * scopes;
     constexpr double nan = std::numeric_limits<double>::quiet_NaN();
     std::vector<Walk> walks(workers_for(curves, threads));

@@ -126,8 +126,8 @@ nb::dict nearest_objects(const TruthColumns& truth, const FoundColumns& found,
 }
 
 // Rows kept, if not all; precision and recall, and the lowest and highest precision.
-using KnownTuple = std::tuple<std::optional<In<std::uint8_t>>, In<double>, In<double>, In<double>,
-                              In<double>>;
+using KnownTuple =
+    std::tuple<std::optional<In<std::uint8_t>>, In<double>, In<double>, In<double>, In<double>>;
 
 Known known_of(const KnownTuple& curves) {
     const auto& [keep, precision, recall, lowest, highest] = curves;
