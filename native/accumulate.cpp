@@ -20,10 +20,18 @@ void mean(const std::vector<double>& best, std::size_t thresholds, double* out) 
     for (std::size_t t = 0; t < thresholds; ++t) out[t] /= static_cast<double>(kRecalls);
 }
 
+// Whether two masks (null for all rows) keep the same of the rows from `begin` to `end`.
+bool same_rows(const std::uint8_t* a, const std::uint8_t* b, std::int64_t begin, std::int64_t end) {
+    const auto rows = static_cast<std::size_t>(end - begin);
+    if (a && b) return std::memcmp(a + begin, b + begin, rows) == 0;
+    if (const std::uint8_t* const one = a ? a : b) return !std::memchr(one + begin, 0, rows);
+    return true;
+}
+
 }  // namespace
 
 void accumulate(const Outcomes& outcomes, const Rankings& rankings, std::size_t scopes,
-                const std::int64_t* truth, const double* recalls, const Whole& whole,
+                const std::int64_t* truth, const double* recalls, const std::vector<Known>& known,
                 const Ties* ties, double* precision, double* recall, double* points, int threads) {
     const std::size_t thresholds = outcomes.thresholds, curves = rankings.count * scopes;
     constexpr double nan = std::numeric_limits<double>::quiet_NaN();
@@ -43,12 +51,14 @@ void accumulate(const Outcomes& outcomes, const Rankings& rankings, std::size_t 
             return;
         }
         const std::int64_t* const rows = rankings.offsets + ranking;
-        if (whole.precision && !points && rankings.keep &&
-            !std::memchr(rankings.keep + rows[0], 0, static_cast<std::size_t>(rows[1] - rows[0]))) {
-            std::copy_n(whole.precision + at, thresholds, precision + at);
-            std::copy_n(whole.recall + at, thresholds, recall + at);
-            if (bounded) std::copy_n(whole.lowest + bound, thresholds, ties->lowest + bound);
-            if (bounded) std::copy_n(whole.highest + bound, thresholds, ties->highest + bound);
+        const auto same = std::find_if(known.begin(), known.end(), [&](const Known& before) {
+            return same_rows(rankings.keep, before.keep, rows[0], rows[1]);
+        });
+        if (same != known.end() && !points) {
+            std::copy_n(same->precision + at, thresholds, precision + at);
+            std::copy_n(same->recall + at, thresholds, recall + at);
+            if (bounded) std::copy_n(same->lowest + bound, thresholds, ties->lowest + bound);
+            if (bounded) std::copy_n(same->highest + bound, thresholds, ties->highest + bound);
             return;
         }
         const std::int32_t* const hits_end = outcomes.hits + outcomes.hit_count;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 #include <utility>
+#include <vector>
 
 #include "outcomes.hpp"
 
@@ -21,11 +22,12 @@ struct Rankings {
     const std::uint8_t* keep;
 };
 
-// What accumulate() found where every row is kept, for the same truth: the curves of rankings of
-// which no row is passed over. Null where it is not known.
-struct Whole {
-    const double *precision = nullptr, *recall = nullptr;
-    const double *lowest = nullptr, *highest = nullptr;  // where ties are asked for
+// What accumulate() found before for the same truth and other rows kept (null for all of them):
+// rankings of which the same rows are kept have the same curves.
+struct Known {
+    const std::uint8_t* keep;
+    const double *precision, *recall;
+    const double *lowest, *highest;  // where ties are asked for
 };
 
 // The score of each row of the rankings: that of a detection, by way of a list of rows where there
@@ -65,7 +67,7 @@ struct Ties {
 // All are NaN where there is nothing to find; the bounds of `ties`, too, null where not asked for.
 // Scopes are the first `scopes` of the outcomes'.
 void accumulate(const Outcomes& outcomes, const Rankings& rankings, std::size_t scopes,
-                const std::int64_t* truth, const double* recalls, const Whole& whole,
+                const std::int64_t* truth, const double* recalls, const std::vector<Known>& known,
                 const Ties* ties, double* precision, double* recall, double* points, int threads);
 
 // tied[h] of all hits, as Ties has them.

@@ -131,12 +131,17 @@ nb::dict nearest_objects(const TruthColumns& truth, const FoundColumns& found,
     return out;
 }
 
-// Precision and recall, and the lowest and highest precision.
-using CurveTuple = std::tuple<In<double>, In<double>, In<double>, In<double>>;
+// Rows kept, if not all; precision and recall, and the lowest and highest precision.
+using KnownTuple =
+    std::tuple<std::optional<In<std::uint8_t>>, In<double>, In<double>, In<double>, In<double>>;
 
-Whole whole_of(const CurveTuple& curves) {
-    const auto& [precision, recall, lowest, highest] = curves;
-    return {precision.data(), recall.data(), lowest.data(), highest.data()};
+Known known_of(const KnownTuple& curves) {
+    const auto& [keep, precision, recall, lowest, highest] = curves;
+    return {.keep = keep ? keep->data() : nullptr,
+            .precision = precision.data(),
+            .recall = recall.data(),
+            .lowest = lowest.data(),
+            .highest = highest.data()};
 }
 
 // Rows of another list, if any; their detections; the scores of those.
@@ -154,13 +159,14 @@ RowScores scores_of(const ScoreTuple& scores) {
 nb::tuple accumulate_rankings(const OutcomeTuple& outcome_columns, std::size_t thresholds,
                               In<std::int64_t> offsets, std::optional<In<std::uint8_t>> keep,
                               In<std::int64_t> truth, In<double> recalls,
-                              const std::optional<CurveTuple>& whole,
+                              const std::vector<KnownTuple>& known_curves,
                               const std::optional<TieTuple>& tied, bool points, int threads) {
     const std::size_t count = truth.shape(0), scopes = truth.shape(1);
     const Outcomes outcomes = outcomes_of(outcome_columns, thresholds);
     const Rankings rankings{
         .offsets = offsets.data(), .count = count, .keep = keep ? keep->data() : nullptr};
-    const Whole known = whole ? whole_of(*whole) : Whole{};
+    std::vector<Known> known;
+    for (const KnownTuple& curves : known_curves) known.push_back(known_of(curves));
     const std::size_t bounded = tied ? count : 0;
     auto lowest = zeros<double>({bounded, thresholds});
     auto highest = zeros<double>({bounded, thresholds});
@@ -242,7 +248,7 @@ void bind_match(nb::module_& m) {
     m.def("nearest_objects", &nearest_objects, "truth"_a, "found"_a, "target"_a.noconvert(),
           "rows"_a.noconvert(), "overlap"_a, "threads"_a);
     m.def("accumulate", &accumulate_rankings, "outcomes"_a, "thresholds"_a, "offsets"_a.noconvert(),
-          "keep"_a.none(), "truth"_a.noconvert(), "recalls"_a.noconvert(), "whole"_a.none(),
+          "keep"_a.none(), "truth"_a.noconvert(), "recalls"_a.noconvert(), "known"_a,
           "ties"_a.none(), "points"_a, "threads"_a);
     m.def("find_ties", &find_tied_hits, "outcomes"_a, "offsets"_a.noconvert(), "scores"_a,
           "threads"_a);

@@ -91,30 +91,44 @@ def test_curves_are_those_of_the_definitions(
                 assert np.array_equal(curves.recall[at], recall, equal_nan=True)
 
 
-@given(size=sizes)
-def test_whole_rankings_keep_their_curves(size: tuple[int, int, int, int]) -> None:
-    """What is known of rankings that lose no row is taken from there, the others are worked out."""
+@given(size=sizes, masked=st.booleans())
+def test_rankings_of_the_same_rows_keep_their_curves(
+    size: tuple[int, int, int, int], masked: bool
+) -> None:
+    """What is known of rankings that keep the same rows, or all, is taken from there, the others
+    are worked out."""
     seed, rows, scopes, thresholds = size
     outcomes, _ = made(*size)
     rng = np.random.default_rng(seed + 2)
     offsets = np.sort(np.append(rng.integers(0, rows + 1, 3), [0, rows]))
     truth = rng.integers(0, 40, (len(offsets) - 1, scopes))
-    keep = np.ones(rows, dtype=bool)
+    keep, before = np.ones(rows, dtype=bool), rng.random(rows) < 0.8
     keep[rng.integers(0, rows, 2) if rows else []] = False
-    marked = Curves(
-        *(np.full((len(truth), scopes, thresholds), 0.5) for _ in range(2)),
-        *(np.full((len(truth), thresholds), 0.5) for _ in range(2)),
-    )
-    curves, _ = accumulate(outcomes, thresholds, truth, offsets, keep=keep, whole=marked)
-    alone, _ = accumulate(outcomes, thresholds, truth, offsets, keep=keep)
+    before[: rows // 2] = keep[: rows // 2]
+
+    def marked(value: float) -> Curves:
+        return Curves(
+            *(np.full((len(truth), scopes, thresholds), value) for _ in range(2)),
+            *(np.full((len(truth), thresholds), value) for _ in range(2)),
+        )
+
+    known = [(None, marked(0.5)), (before, marked(0.25))]
+    mask = keep if masked else None
+    curves, _ = accumulate(outcomes, thresholds, truth, offsets, keep=mask, known=known)
+    alone, _ = accumulate(outcomes, thresholds, truth, offsets, keep=mask)
     for ranking, (begin, end) in enumerate(itertools.pairwise(offsets)):
-        known = keep[begin:end].all()
-        expected = np.where(truth[ranking, :, None] == 0, np.nan, 0.5) if known else None
+        value = None
+        if not masked or keep[begin:end].all():
+            value = 0.5
+        elif np.array_equal(keep[begin:end], before[begin:end]):
+            value = 0.25
         for got, other in (
             (curves.precision, alone.precision),
             (curves.recall, alone.recall),
         ):
-            wanted = np.broadcast_to(expected, got[ranking].shape) if known else other[ranking]
+            wanted = other[ranking]
+            if value is not None:
+                wanted = np.where(np.isnan(wanted), np.nan, value)
             assert np.array_equal(got[ranking], wanted, equal_nan=True)
 
 

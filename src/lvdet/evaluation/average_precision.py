@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,19 +62,23 @@ class Ties:
         return Ties(tied, *scores)
 
 
+#: Rows kept (None for all), and the curves over them.
+Known: TypeAlias = tuple[NDArray[np.bool_] | None, Curves]
+
+
 def class_curves(
     matches: Matches,
     keep: NDArray[np.bool_] | None = None,
     truth: NDArray[np.int64] | None = None,
-    whole: Curves | None = None,
+    known: Sequence[Known] = (),
     ties: Ties | None = None,
 ) -> Curves:
     """The curves of each class over the rows that `keep` ([K], None for all) leaves. `truth`
-    ([C, A]) are the objects to be found, where not all in every range of area. `whole` are the
-    curves of the same truth where all rows are kept: most budgets cut few of the classes. With
-    `ties` of the outcomes, bounds too."""
+    ([C, A]) are the objects to be found, where not all in every range of area. `known` are
+    curves of the same truth over other rows: many budgets leave a class the same rows. With `ties`
+    of the outcomes, bounds too, which the known ones then have as well."""
     truth = matches.truth if truth is None else truth
-    return _of_classes(matches, truth, keep, whole=whole, ties=ties)[0]
+    return _of_classes(matches, truth, keep, known=known, ties=ties)[0]
 
 
 def class_precision(matches: Matches, keep: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
@@ -89,24 +95,24 @@ def accumulate(
     offsets: NDArray[np.int64],
     *,
     keep: NDArray[np.bool_] | None = None,
-    whole: Curves | None = None,
+    known: Sequence[Known] = (),
     ties: Ties | None = None,
     points: bool = False,
 ) -> tuple[Curves, NDArray[np.float64]]:
     """Curves of any rankings: rows offsets[r] to offsets[r + 1] of the outcomes, by falling score.
 
     truth: [R, S] objects to find, in the first S scopes; offsets: [R + 1]; keep: [K] over the
-    rows; whole: the same curves where all rows are kept, if known. Also the precision at each
-    recall, [R, S, T, 101], empty unless `points`.
+    rows; known: the same curves over other rows. Also the precision at each recall,
+    [R, S, T, 101], empty unless `points`.
     """
     precision, recall, lowest, highest, at_recall = _native.accumulate(
         outcomes.columns,
         thresholds,
         offsets,
-        None if keep is None else keep.view(np.uint8),
+        _flags(keep),
         truth,
         RECALLS,
-        None if whole is None else (whole.precision, whole.recall, whole.lowest, whole.highest),
+        [_columns(rows, curves) for rows, curves in known],
         None if ties is None else (ties.tied, (ties.order, ties.detection, ties.score)),
         points,
         thread_count(),
@@ -119,7 +125,7 @@ def _of_classes(
     truth: NDArray[np.int64],
     keep: NDArray[np.bool_] | None,
     *,
-    whole: Curves | None = None,
+    known: Sequence[Known] = (),
     ties: Ties | None = None,
     points: bool = False,
 ) -> tuple[Curves, NDArray[np.float64]]:
@@ -129,7 +135,15 @@ def _of_classes(
         truth,
         matches.category_offsets,
         keep=keep,
-        whole=whole,
+        known=known,
         ties=ties,
         points=points,
     )
+
+
+def _flags(keep: NDArray[np.bool_] | None) -> NDArray[np.uint8] | None:
+    return None if keep is None else keep.view(np.uint8)
+
+
+def _columns(keep: NDArray[np.bool_] | None, curves: Curves) -> tuple[Any, ...]:
+    return _flags(keep), curves.precision, curves.recall, curves.lowest, curves.highest

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -10,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lvdet.evaluation.average_precision import Curves, Ties, class_curves
+from lvdet.evaluation.average_precision import Curves, Known, Ties, class_curves
 from lvdet.evaluation.class_subsets import counted_classes, restricted
 from lvdet.evaluation.pooled import Pools
 from lvdet.evaluation.summary import SHORT, Groups, Metric, summarize
@@ -30,6 +31,8 @@ from lvdet.tables.results import Results
 _Answer = TypeVar("_Answer")
 _Rows = NDArray[np.int64]
 _Mask = NDArray[np.bool_]
+#: Bytes of masks that are kept, with their curves, for the next limits; the oldest go first.
+_REMEMBERED = 1 << 26
 
 
 class Pair:
@@ -62,8 +65,11 @@ class Pair:
         self._groups = gt.categories.groups()
         self._answers: dict[tuple[object, ...], Any] = {}
         self._pools: dict[tuple[bytes, ...], Pools] = {}
+        self._counted: dict[bytes, _Mask | None] = {}
         self._digested: tuple[_Mask, tuple[int, int]] | None = None
         self._last: tuple[object, _Mask | None] | None = None
+        # In a grid of limits, most classes have the rows that they had some limits before.
+        self._recent: deque[tuple[bytes, Known]] = deque()
 
     @property
     def every_class(self) -> _Rows:
@@ -112,7 +118,11 @@ class Pair:
     def counted_classes(self, classes: _Rows) -> _Mask | None:
         """[category ids of the ranking] those whose detections budgets count where only these
         classes (rows) are evaluated; None for all."""
-        return counted_classes(self.gt, self.results.ranking, classes, self.options.exact_lvis)
+        key = classes.tobytes()
+        if key not in self._counted:
+            exact = self.options.exact_lvis
+            self._counted[key] = counted_classes(self.gt, self.results.ranking, classes, exact)
+        return self._counted[key]
 
     def kept(self, budgets: Sequence[Budget], classes: _Rows | None = None) -> _Mask | None:
         """[N] which rows of the ranking budgets leave of classes (all that the annotations have,
@@ -242,6 +252,7 @@ class Pair:
         for name in ("_ranks", "_row_images"):
             self.__dict__.pop(name, None)
         self._answers.clear()
+        self._recent.clear()
         self._pools.clear()
 
     def facts(self, classes: int | None = None) -> dict[str, Any]:
@@ -306,13 +317,23 @@ class Pair:
         wanted = np.zeros_like(truth)
         wanted[classes] = truth[classes]  # others have nothing to find: undefined
 
-        def curves(keep: _Mask | None, whole: Curves | None = None) -> Curves:
-            return class_curves(self.matches, keep, wanted, whole, ties)
+        def curves(keep: _Mask | None, known: Sequence[Known] = ()) -> Curves:
+            return class_curves(self.matches, keep, wanted, known, ties)
 
         if not own:
             return curves(keep)
         whole = self._answer(lambda: curves(None), "whole", None, wanted)
-        return whole if keep is None else curves(keep, whole)
+        if keep is None:
+            return whole
+        if ties is not None:
+            return curves(keep, [(None, whole)])
+        question = wanted.tobytes()
+        recent = [known for asked, known in self._recent if asked == question]
+        found = curves(keep, [(None, whole), *recent])
+        self._recent.append((question, (keep, found)))
+        while len(self._recent) * keep.nbytes > _REMEMBERED:
+            self._recent.popleft()
+        return found
 
     def _pool_curves(self, budgets: Sequence[Budget], classes: _Rows, groups: Groups) -> Curves:
         """The curves of classes in one ranking and of groups of them, with bounds of the first."""

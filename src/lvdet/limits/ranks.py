@@ -30,7 +30,7 @@ _Key: TypeAlias = tuple[tuple[Budget, ...], bytes | None, type[Budget], bool]
 #: The rank of a row that is not there any more.
 NOT_KEPT = 2**31 - 1
 #: Bytes of ranks that are kept for the next limit; the oldest go first.
-_REMEMBERED = 1 << 28
+_REMEMBERED = 1 << 26
 
 
 class Ranks:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +39,10 @@ from lvdet.studies.budget_tables import (
 from lvdet.studies.sweep_result import Sweep, SweepRow
 from lvdet.tables.categories import FREQUENCIES, Categories
 from lvdet.tables.ground_truth import GroundTruth
+
+#: Limits of some classes; AP and AP-Pool under them, with those of groups.
+_Question: TypeAlias = tuple[Classes, tuple[Budget, ...]]
+_Answer: TypeAlias = tuple[dict[str, float], dict[str, float]]
 
 
 def sweep(
@@ -105,7 +110,8 @@ def sweep_pair(pair: Pair, tables: Sequence[BudgetTable]) -> Sweep:
     selected = _selected(truth, tables)
     warnings = reading_warnings(pair)
     cuts = Cuts.of(truth, results)
-    rows = [row for table in tables for row in _rows(table, pair, selected, cuts)]
+    answers = _answers(pair, tables, selected)
+    rows = [row for table in tables for row in _rows(table, pair, selected, cuts, answers)]
     if not truth.federated and any(row.dets_per_image is not None for row in rows):
         shown = "the limits per image here apply to all classes together."
         warnings.append(coco_limit_warning(truth, old_budget(truth.federated), shown))
@@ -172,17 +178,38 @@ def _selected(gt: GroundTruth, tables: Sequence[BudgetTable]) -> dict[Classes, N
     return {classes: select(gt, classes, groups) for classes in named}
 
 
+def _answers(
+    pair: Pair, tables: Sequence[BudgetTable], selected: dict[Classes, NDArray[np.int64]]
+) -> dict[_Question, _Answer]:
+    """AP and AP-Pool of every row. Those that begin with the same limit follow each other: what it
+    leaves is ranked once, and most classes have the same rows under the next limit."""
+    asked = dict.fromkeys((row.classes, row.budgets) for table in tables for row in table.rows)
+    places = {classes: place for place, classes in enumerate(selected)}
+
+    def place(question: _Question) -> tuple[int, list[tuple[str, int]]]:
+        classes, budgets = question
+        return places[classes], [(budget.unit, budget.limit) for budget in budgets]
+
+    answers: dict[_Question, _Answer] = {}
+    for classes, budgets in sorted(asked, key=place):
+        rows = selected[classes]
+        answers[classes, budgets] = pair.average(budgets, rows), pair.pooled(budgets, rows)
+    return answers
+
+
 def _rows(
     table: BudgetTable,
     pair: Pair,
     selected: dict[Classes, NDArray[np.int64]],
     cuts: Cuts,
+    answers: Mapping[_Question, _Answer],
 ) -> list[SweepRow]:
     found: list[SweepRow] = []
     for limits in table.rows:
         rows = selected[limits.classes]
         both = None not in (limits.dets_per_image, limits.dets_per_class)
         instances = pair.instances(rows)
+        average, pooled = answers[limits.classes, limits.budgets]
         found.append(
             SweepRow(
                 table=table.name,
@@ -192,8 +219,8 @@ def _rows(
                 classes=_label(pair.gt.categories, limits.classes),
                 class_count=len(rows),
                 instances_per_class=instances / len(rows) if len(rows) else float("nan"),
-                metrics=pair.average(limits.budgets, rows),
-                pool=pair.pooled(limits.budgets, rows),
+                metrics=dict(average),
+                pool=dict(pooled),
                 incomplete=cuts.incomplete(limits.budgets, rows),
                 reranked=cuts.reranked(limits.budgets, rows),
             )
