@@ -1,0 +1,66 @@
+"""Mappings and lists that are worked out where they are looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any, overload
+
+
+class LazyMapping(Mapping[Any, Any]):
+    """A value for each key, made by a function of it when first asked for."""
+
+    def __init__(self, keys: Collection[Any], make: Callable[[Any], Any]) -> None:
+        self._keys, self._make, self._made = keys, make, dict[Any, Any]()
+
+    def __getitem__(self, key: Any) -> Any:
+        if key not in self._made:
+            if key not in self._keys:
+                raise KeyError(key)
+            self._made[key] = self._make(key)
+        return self._made[key]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._keys)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+
+class LazyList(Sequence[Any]):
+    """An item for each place, made by a function of it when first asked for."""
+
+    def __init__(self, count: int, make: Callable[[int], Any]) -> None:
+        self._items = LazyMapping(range(count), make)
+
+    @overload
+    def __getitem__(self, place: int) -> Any: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Any]: ...
+    def __getitem__(self, place: int | slice) -> Any:
+        places = range(len(self))[place]
+        if isinstance(places, range):
+            return [self._items[at] for at in places]
+        return self._items[places]
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+
+class Pairs(Sequence[tuple[Any, Any]]):
+    """Every image with every class, without a list of them."""
+
+    def __init__(self, images: Sequence[Any], classes: Sequence[Any]) -> None:
+        self._images, self._classes = images, classes
+        self._known = set(images), set(classes)
+
+    def __contains__(self, key: object) -> bool:
+        return isinstance(key, tuple) and all(
+            one in known for one, known in zip(key, self._known, strict=True)
+        )
+
+    def __getitem__(self, place: Any) -> Any:
+        image, one = divmod(range(len(self))[place], len(self._classes))
+        return self._images[image], self._classes[one]
+
+    def __len__(self) -> int:
+        return len(self._images) * len(self._classes)
