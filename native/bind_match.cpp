@@ -109,7 +109,7 @@ nb::dict match_detections(const TruthColumns& truth, const FoundColumns& found,
     auto contested_rows = take(std::move(contested));
     out["contested"] = nb::make_tuple(
         contested_rows, take(std::move(reached), {rows, bytes_for(settings.thresholds.size())}));
-    out["partner"] = out["overlap"] = out["objects"] = out["partners"] = nb::none();
+    out["partner"] = out["overlap"] = out["objects"] = nb::none();
     if (settings.partners_at >= 0) {
         out["partner"] = take(std::move(matched.partner));
         out["overlap"] = take(std::move(matched.overlap));

@@ -102,7 +102,8 @@ def iou(dt: Any, gt: Any, pyiscrowd: Sequence[Any]) -> Any:
 
 
 def frPyObjects(pyobj: Any, h: int, w: int) -> Any:
-    """Polygons, boxes or run lengths as encoded masks of an image; a list of them, or one."""
+    """Polygons, boxes or run lengths as encoded masks of an image; a list of them, or the run
+    lengths of one."""
     if isinstance(pyobj, dict):
         return _records(_masks([pyobj]))[0]
     objects = list(pyobj)
@@ -110,15 +111,11 @@ def frPyObjects(pyobj: Any, h: int, w: int) -> Any:
         raise InputError("there are no polygons, boxes or run lengths to encode")
     if isinstance(objects[0], dict):
         return _records(_masks(objects))
-    single = np.ndim(objects[0]) == 0
-    if single:
-        objects = [objects]
     if len(objects[0]) == 4:
         objects = [[x, y, x, y + b, x + a, y + b, x + a, y] for x, y, a, b in objects]
     masks = masks_from_segmentations([[list(one)] for one in objects], "masks")
     masks.height[:], masks.width[:] = h, w
-    found = _records(masks)
-    return found[0] if single else found
+    return _records(masks)
 
 
 def _masks(encoded: Sequence[Any]) -> Masks:
