@@ -64,6 +64,17 @@ class CellRecord:
     object_ignored: NDArray[Any]  # [G] 0 or 1
 
 
+@dataclass(frozen=True)
+class _MatchTable:
+    """The records of one range of area side by side; `order` are the objects' rows."""
+
+    order: NDArray[np.int64]
+    detection_matches: Floats
+    object_matches: Floats
+    detection_ignored: NDArray[np.bool_]
+    object_ignored: NDArray[np.int64]
+
+
 class MatchedCells:
     """The match of a question, without a limit on detections."""
 
@@ -76,14 +87,15 @@ class MatchedCells:
         self._load((object_image, object_class), (found_image, found_class))
         first, *_ = self._matched = [self._match(part) for part in self._ranges]
         self._detection, self._offsets = first["detection"], first["category_offsets"]
-        # The rows by image, class and rank, and the cell of each; the objects in the same way.
-        self._ranked = np.empty_like(first["position"])
-        self._ranked[first["position"]] = np.arange(len(self._ranked), dtype=np.int32)
+        # The rows by image, class and rank, and the cells of these and of objects in that order.
+        self._position = first["position"]
+        self._ranked = np.empty_like(self._position)
+        self._ranked[self._position] = np.arange(len(self._ranked), dtype=np.int32)
         rows = self._detection[self._ranked]
         self._cell = self._cells(found_image[rows], found_class[rows])
-        cell = self._cells(object_image, object_class)
-        self._object_order = np.argsort(cell, kind="stable")
-        self._object_cell = cell[self._object_order]
+        self._cell_of_object = self._cells(object_image, object_class)
+        self._object_cell = np.sort(self._cell_of_object)
+        self._tables: dict[tuple[int, int | None], _MatchTable] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         return MatchedCells, (self.question,)  # the kernels' columns are made again
@@ -122,40 +134,60 @@ class MatchedCells:
     ) -> CellRecord | None:
         """An image and class in a range of area, all by place; None where there is nothing."""
         cell = image * self.classes + place
-        begin, end = np.searchsorted(self._cell, [cell, cell + 1])
-        rows = self._ranked[begin:end][:limit]
-        begin, end = np.searchsorted(self._object_cell, [cell, cell + 1])
-        objects = self._object_order[begin:end]
-        if begin == end and not len(rows):
+        if cell not in self._spans:
             return None
-        low, high = self.question.area_ranges[area]
-        ignored = np.array(
-            [
-                int(bool(one["ignore"]) or one["area"] < low or one["area"] > high)
-                for one in (self.objects[row] for row in objects)
-            ]
+        first, last, begin, end = self._spans[cell]
+        if limit is not None:
+            last = min(first + limit, last)
+        if (area, limit) not in self._tables:
+            self._tables[area, limit] = self._match_table(area, limit)
+        table = self._tables[area, limit]
+        return CellRecord(
+            [self.detections[row] for row in self._detection[self._ranked[first:last]]],
+            [self.objects[row] for row in table.order[begin:end]],
+            table.detection_matches[:, first:last].copy(),
+            table.object_matches[:, begin:end].copy(),
+            table.detection_ignored[:, first:last].copy(),
+            table.object_ignored[begin:end].copy(),
         )
-        order = np.argsort(ignored, kind="stable")
-        objects, ignored = objects[order], ignored[order]
-        detections = [self.detections[row] for row in self._detection[rows]]
-        count = len(self._thresholds)
-        taken, took = np.zeros((count, len(rows))), np.zeros((count, len(objects)))
-        left_out = np.empty((count, len(rows)), dtype=bool)
+
+    def _match_table(self, area: int, limit: int | None) -> _MatchTable:
+        """What the records of a range of area are parts of."""
         outcomes, _, scope = self._in_range(area)
-        column_of = {int(row): at for at, row in enumerate(objects)}
-        for d, row in enumerate(rows):
-            hit = int(np.searchsorted(outcomes.hits, row))
-            if hit == len(outcomes.hits) or outcomes.hits[hit] != row:
-                left_out[:, d] = not outcomes.wrong[row] >> scope & 1
-                continue
-            bits = outcomes.bits[hit, scope, 1]
-            left_out[:, d] = np.unpackbits(bits, count=count, bitorder="little")
-            for t, partner in enumerate(self._partners[area // _RANGES_AT_ONCE][hit, scope]):
-                if partner >= 0:
-                    taken[t, d] = self.objects[partner]["id"]
-                    took[t, column_of[int(partner)]] = detections[d]["id"]
-        found = [self.objects[row] for row in objects]
-        return CellRecord(detections, found, taken, took, left_out, ignored)
+        count, hits = len(self._thresholds), outcomes.hits
+        low, high = self.question.area_ranges[area]
+        of = column(self.objects, "area", "ground truth")
+        ignored = self._ignored | (of < low) | (of > high)
+        order = np.lexsort((ignored, self._cell_of_object))
+        column_of = np.empty_like(order)
+        column_of[order] = np.arange(len(order))
+
+        left_out = np.repeat(outcomes.wrong[None, self._ranked] >> scope & 1 == 0, count, axis=0)
+        bits = np.unpackbits(outcomes.bits[:, scope, 1], axis=1, count=count, bitorder="little")
+        left_out[:, self._position[hits]] = bits.T
+        partners = self._partners[area // _RANGES_AT_ONCE][:, scope].copy()
+        if limit is not None:
+            partners[self._ranks[hits] >= limit] = -1
+        # By image, class and rank: of the detections that a crowd takes, the last one is noted.
+        ranked = np.argsort(self._position[hits])
+        hit, t = np.nonzero(partners[ranked] >= 0)
+        rows, objects = hits[ranked][hit], partners[ranked][hit, t]
+        taken, took = np.zeros((count, len(left_out[0]))), np.zeros((count, len(order)))
+        taken[t, self._position[rows]] = column(self.objects, "id", "ground truth")[objects]
+        ids = column(self.detections, "id", "detections")
+        took[t, column_of[objects]] = ids[self._detection[rows]]
+        return _MatchTable(order, taken, took, left_out, ignored[order].astype(np.int64))
+
+    @cached_property
+    def _spans(self) -> dict[int, tuple[int, int, int, int]]:
+        """Of each cell that has any, its detections and its objects: where they begin and end."""
+        cells = np.union1d(self._cell, self._object_cell)
+        ends = [
+            np.searchsorted(of, cells, side).tolist()
+            for of in (self._cell, self._object_cell)
+            for side in ("left", "right")
+        ]
+        return dict(zip(cells.tolist(), zip(*ends, strict=True), strict=True))
 
     @cached_property
     def _ranks(self) -> NDArray[np.int64]:
@@ -224,13 +256,14 @@ class MatchedCells:
             found_boxes = np.zeros((len(self.detections), 4))
             placed = [(object_masks, of_objects[0]), (found_masks, of_detections[0])]
             height, width = image_sizes(images, placed)
+        self._ignored = np.array([bool(one["ignore"]) for one in self.objects], dtype=bool)
         crowd = [question.crowds and bool(one.get("iscrowd", 0)) for one in self.objects]
         self._truth = _native.Truth(
             image=of_objects[0],
             category=of_objects[1],
             box=object_boxes,
             area=column(self.objects, "area", truth),
-            ignore=_flags([bool(one["ignore"]) for one in self.objects]),
+            ignore=self._ignored.view(np.uint8),
             crowd=_flags(crowd),
             reads_unmatched=_flags([one["id"] == 0 for one in self.objects]),
             masks=None if object_masks is None else object_masks.columns,
