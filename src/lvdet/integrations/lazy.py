@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import product
 from typing import Any, overload
 
 
@@ -46,21 +47,17 @@ class LazyList(Sequence[Any]):
         return len(self._items)
 
 
-class Pairs(Sequence[tuple[Any, Any]]):
+class Pairs(Collection[tuple[Any, Any]]):
     """Every image with every class, without a list of them."""
 
     def __init__(self, images: Sequence[Any], classes: Sequence[Any]) -> None:
-        self._images, self._classes = images, classes
-        self._known = set(images), set(classes)
+        self._images, self._classes = dict.fromkeys(images), dict.fromkeys(classes)
 
     def __contains__(self, key: object) -> bool:
-        return isinstance(key, tuple) and all(
-            one in known for one, known in zip(key, self._known, strict=True)
-        )
+        return isinstance(key, tuple) and key[0] in self._images and key[1] in self._classes
 
-    def __getitem__(self, place: Any) -> Any:
-        image, one = divmod(range(len(self))[place], len(self._classes))
-        return self._images[image], self._classes[one]
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        return product(self._images, self._classes)
 
     def __len__(self) -> int:
         return len(self._images) * len(self._classes)

@@ -13,8 +13,9 @@ import numpy as np
 
 from lvdet.errors import LvdetError
 from lvdet.evaluation.evaluation_result import Evaluation
+from lvdet.integrations.cell_records import LVIS_FIELDS, cell_records
 from lvdet.integrations.dataset_tables import evaluate_dataset
-from lvdet.integrations.lazy import LazyList, LazyMapping, Pairs
+from lvdet.integrations.lazy import LazyMapping, Pairs
 from lvdet.integrations.lvis.lvis import LVIS
 from lvdet.integrations.lvis.results import LVISResults
 from lvdet.integrations.matched_cells import MatchedCells, Question
@@ -89,18 +90,18 @@ class LVISEval:
             Question(
                 self._gts,
                 self._dts,
-                p.img_ids,
-                p.cat_ids,
+                list(p.img_ids),
+                list(p.cat_ids),
                 self.lvis_gt.imgs,
                 use_classes=True,
                 iou=p.iou_type,
                 thresholds=list(p.iou_thrs),
-                area_ranges=p.area_rng,
+                area_ranges=list(p.area_rng),
                 not_exhaustive=self.img_nel,
             )
         )
         self.ious = LazyMapping(Pairs(p.img_ids, p.cat_ids), self._overlaps)
-        self.eval_imgs = LazyList(len(p.cat_ids) * len(p.area_rng) * len(p.img_ids), self._record)
+        self.eval_imgs = cell_records(self._matched, LVIS_FIELDS)
 
     def accumulate(self) -> None:
         """Precision and recall of every class and range of area, as `eval`."""
@@ -177,14 +178,6 @@ class LVISEval:
             )
         return mask_functions.iou(*sides, [0] * len(gt))
 
-    def evaluate_img(self, img_id: Any, cat_id: Any, area_rng: Any) -> Any:
-        """What `eval_imgs` holds of an image, a class and a range of area."""
-        p = self.params
-        if self._matched is None or area_rng not in p.area_rng:
-            raise LvdetError("evaluate_img: run evaluate() with this area range first")
-        row = list(p.cat_ids).index(cat_id) * len(p.area_rng) + p.area_rng.index(area_rng)
-        return self.eval_imgs[row * len(p.img_ids) + list(p.img_ids).index(img_id)]
-
     def lvdet_evaluation(self, **options: Any) -> Evaluation:
         """lvdet's own result of the same images: LVIS's AP beside AP-Fixed and AP-Pool, which rank
         all results that were given, whatever `max_dets` left of them. Options are those of
@@ -238,28 +231,6 @@ class LVISEval:
 
     def _overlaps(self, key: tuple[Any, Any]) -> Any:
         return self.compute_iou(*key)
-
-    def _record(self, place: int) -> dict[str, Any] | None:
-        """The item of `eval_imgs` at a place."""
-        p = self.params
-        assert self._matched is not None
-        rest, image = divmod(place, len(p.img_ids))
-        of_class, area = divmod(rest, len(p.area_rng))
-        cell = self._matched.record(image, of_class, area)
-        if cell is None:
-            return None
-        return {
-            "image_id": p.img_ids[image],
-            "category_id": p.cat_ids[of_class],
-            "area_rng": p.area_rng[area],
-            "dt_ids": [one["id"] for one in cell.detections],
-            "gt_ids": [one["id"] for one in cell.objects],
-            "dt_matches": cell.detection_matches,
-            "gt_matches": cell.object_matches,
-            "dt_scores": [one["score"] for one in cell.detections],
-            "gt_ignore": cell.object_ignored,
-            "dt_ignore": cell.detection_ignored,
-        }
 
     def _pointers(self, place: int) -> LazyMapping:
         """A class's item of `dt_pointers`."""

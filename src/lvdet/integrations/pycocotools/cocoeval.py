@@ -14,6 +14,7 @@ import numpy as np
 
 from lvdet.errors import LvdetError
 from lvdet.evaluation.evaluation_result import Evaluation
+from lvdet.integrations.cell_records import COCO_FIELDS, cell_records
 from lvdet.integrations.curve_tables import CurveTables, RankedOutcomes, tables_of_classes
 from lvdet.integrations.dataset_tables import evaluate_dataset
 from lvdet.integrations.lazy import LazyList, LazyMapping, Pairs
@@ -86,6 +87,7 @@ class COCOeval:
         self._gts: defaultdict[Any, list[Any]] = defaultdict(list)
         self._dts: defaultdict[Any, list[Any]] = defaultdict(list)
         self._matched: MatchedCells | None = None
+        self._records: LazyList | None = None
         if cocoGt is not None:
             self.params.imgIds = sorted(cocoGt.getImgIds())
             self.params.catIds = sorted(cocoGt.getCatIds())
@@ -113,20 +115,20 @@ class COCOeval:
             Question(
                 self._gts,
                 self._dts,
-                p.imgIds,
-                p.catIds,
+                list(p.imgIds),
+                list(p.catIds),
                 self.cocoGt.imgs,
                 use_classes=bool(p.useCats),
                 iou=p.iouType,
                 thresholds=list(p.iouThrs),
-                area_ranges=p.areaRng,
+                area_ranges=list(p.areaRng),
                 crowds=True,
             )
         )
         self._paramsEval = copy.deepcopy(p)
         self.ious = LazyMapping(Pairs(p.imgIds, classes), self._overlaps)
-        cells = _EvalImgs(self._matched, self._paramsEval, p.areaRng)
-        self.evalImgs = LazyList(len(classes) * len(p.areaRng) * len(p.imgIds), cells)
+        self._records = cell_records(self._matched, COCO_FIELDS, p.maxDets[-1])
+        self.evalImgs = self._records
         print(f"DONE (t={time.time() - start:0.2f}s).")
 
     def accumulate(self, p: Params | None = None) -> None:
@@ -150,7 +152,7 @@ class COCOeval:
         counts = [len(p.iouThrs), len(p.recThrs), len(p.catIds), len(p.areaRng), len(p.maxDets)]
         precision, scores = -np.ones(counts), -np.ones(counts)
         recall = -np.ones([counts[0], *counts[2:]])
-        own = isinstance(self.evalImgs, LazyList) and len(images) == len(evaluated.imgIds)
+        own = self.evalImgs is self._records and len(images) == len(evaluated.imgIds)
         for (a, area), (m, limit) in product(enumerate(areas), enumerate(limits)):
             if own and self._matched is not None and len(of_classes):
                 tables = self._matched.tables(area, p.recThrs, limit)
@@ -201,19 +203,6 @@ class COCOeval:
         assert self.cocoDt is not None
         masks = [self.cocoDt.annToRLE(d) for d in dt], [self.cocoGt.annToRLE(g) for g in gt]
         return mask_functions.iou(*masks, crowd)
-
-    def computeOks(self, imgId: Any, catId: Any) -> Any:
-        """Refused: there are no keypoints here."""
-        raise LvdetError(KEYPOINTS)
-
-    def evaluateImg(self, imgId: Any, catId: Any, aRng: Any, maxDet: int) -> Any:
-        """What `evalImgs` holds of an image, a class and a range of area."""
-        p = self._paramsEval
-        if not p or maxDet != p.maxDets[-1] or aRng not in p.areaRng:
-            raise LvdetError("evaluateImg: run evaluate() with this area range and limit first")
-        place = list(p.catIds).index(catId) if p.useCats else 0
-        row = place * len(p.areaRng) + p.areaRng.index(aRng)
-        return self.evalImgs[row * len(p.imgIds) + list(p.imgIds).index(imgId)]
 
     def lvdet_evaluation(self, **options: Any) -> Evaluation:
         """lvdet's own result of the same images and classes: COCO's AP beside AP-Fixed and AP-Pool.
@@ -287,34 +276,6 @@ class COCOeval:
         spread = f"{p.iouThrs[0]:0.2f}:{p.iouThrs[-1]:0.2f}" if iou is None else f"{iou:0.2f}"
         print(_LINE.format(title, f"({kind})", spread, area, limit, mean))
         return mean
-
-
-class _EvalImgs:
-    """The items of `evalImgs`, by place: classes outermost, then ranges of area, then images."""
-
-    def __init__(self, matched: MatchedCells, params: Params, ranges: Sequence[Any]) -> None:
-        self._matched, self._params, self._ranges = matched, params, ranges
-
-    def __call__(self, place: int) -> dict[str, Any] | None:
-        p = self._params
-        rest, image = divmod(place, len(p.imgIds))
-        of_class, area = divmod(rest, len(p.areaRng))
-        cell = self._matched.record(image, of_class, area, p.maxDets[-1])
-        if cell is None:
-            return None
-        return {
-            "image_id": p.imgIds[image],
-            "category_id": p.catIds[of_class] if p.useCats else -1,
-            "aRng": self._ranges[area],
-            "maxDet": p.maxDets[-1],
-            "dtIds": [one["id"] for one in cell.detections],
-            "gtIds": [one["id"] for one in cell.objects],
-            "dtMatches": cell.detection_matches,
-            "gtMatches": cell.object_matches,
-            "dtScores": [one["score"] for one in cell.detections],
-            "gtIgnore": cell.object_ignored,
-            "dtIgnore": cell.detection_ignored,
-        }
 
 
 def _places(name: str, asked: Sequence[Any], evaluated: Any) -> list[int]:
