@@ -93,3 +93,69 @@ def test_params_are_live(change: Any, iou: str) -> None:
         dataset, results = coco_case(seed, masks=iou == "segm")
         ours, theirs = compare(dataset, results, iou, change)
         assert printed(ours.summarize)[1] == printed(theirs.summarize)[1]
+
+
+def negative_sides(dataset: Json, results: list[Json]) -> Any:
+    for one in results[::2]:
+        one["bbox"][2] *= -1
+
+
+def repeated_ids(dataset: Json, results: list[Json]) -> Any:
+    for one in dataset["annotations"][::2]:
+        one["id"] = 1
+
+
+def negative_ids(dataset: Json, results: list[Json]) -> Any:
+    for one in dataset["annotations"]:
+        one["id"] *= -1
+
+
+def nothing_annotated(dataset: Json, results: list[Json]) -> Any:
+    dataset["annotations"].clear()
+
+
+def single_precision(dataset: Json, results: list[Json]) -> Any:
+    for one in results:
+        one["score"] = np.float32(one["score"])
+        one["bbox"] = [np.float32(value) for value in one["bbox"]]
+
+
+def unknown_ids(dataset: Json, results: list[Json]) -> Any:
+    def change(params: Any) -> None:
+        params.imgIds = [*params.imgIds, 99_999, *params.imgIds]
+        params.catIds = [*params.catIds, 12_345, *params.catIds]
+
+    return change
+
+
+def nothing_asked(dataset: Json, results: list[Json]) -> Any:
+    def change(params: Any) -> None:
+        params.imgIds, params.maxDets = [], [0, 1, 1]
+
+    return change
+
+
+def many_levels(dataset: Json, results: list[Json]) -> Any:
+    def change(params: Any) -> None:
+        params.iouThrs = np.linspace(0.01, 1, 80)
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        negative_sides,
+        repeated_ids,
+        negative_ids,
+        nothing_annotated,
+        single_precision,
+        unknown_ids,
+        nothing_asked,
+        many_levels,
+    ],
+)
+def test_odd_input_gives_pycocotools_s_numbers(spoil: Any) -> None:
+    for seed in range(8):
+        dataset, results = coco_case(seed, masks=False)
+        compare(dataset, results, "bbox", spoil(dataset, results))
