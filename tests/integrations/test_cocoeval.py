@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from integrations.side_by_side import COCO_SIDES, Json, assert_same_records, indexed, printed
@@ -45,7 +45,6 @@ def compare(dataset: Json, results: list[Json], iou: str, change: Any = None) ->
 
 
 @pytest.mark.parametrize("iou", ["bbox", "segm"])
-@settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 10**6), plain=st.booleans())
 def test_numbers_records_and_text_are_pycocotools_s(iou: str, seed: int, plain: bool) -> None:
     dataset, results = coco_case(seed, masks=iou == "segm")

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from integrations.side_by_side import LVIS_SIDES, Json, assert_same_records, printed
@@ -31,7 +31,6 @@ def run(side: Any, path: Path, results: list[Json], iou: str, max_dets: int) -> 
 
 
 @pytest.mark.parametrize("iou", ["bbox", "segm"])
-@settings(max_examples=30, deadline=None)
 @given(
     seed=st.integers(0, 10**6),
     plain=st.booleans(),

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pycocotools.mask as reference
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -22,7 +22,6 @@ PIXELS = st.tuples(st.integers(1, 9), st.integers(1, 9), st.integers(1, 4)).flat
 )
 
 
-@settings(deadline=None)
 @given(PIXELS, st.booleans())
 def test_encode_decode_area_box_and_merge_are_pycocotools_s(pixels: Any, intersect: bool) -> None:
     encoded = reference.encode(np.asfortranarray(pixels))
@@ -43,7 +42,6 @@ def test_encode_decode_area_box_and_merge_are_pycocotools_s(pixels: Any, interse
     assert mask.decode(encoded).flags.f_contiguous
 
 
-@settings(deadline=None)
 @given(PIXELS, PIXELS, st.randoms())
 def test_overlaps_of_masks_are_pycocotools_s(dt: Any, gt: Any, rng: random.Random) -> None:
     a, b = (reference.encode(np.asfortranarray(one)) for one in (dt, gt))
@@ -51,7 +49,6 @@ def test_overlaps_of_masks_are_pycocotools_s(dt: Any, gt: Any, rng: random.Rando
     np.testing.assert_array_equal(mask.iou(a, b, crowd), reference.iou(a, b, crowd))
 
 
-@settings(deadline=None)
 @given(
     arrays(np.float64, (3, 4), elements=st.sampled_from([0.0, 1.0, 2.5, 7.0, 0.1])),
     arrays(np.float64, (2, 4), elements=st.sampled_from([0.0, 1.0, 2.5, 7.0, 0.1])),
