@@ -37,8 +37,8 @@ _SHARE = 0.2
 _GAIN, _CLASSES = 20, 4
 #: … no class having more than this share of them, …
 _ONE_CLASS = 0.6
-#: … and so many times as many as are found as given.
-_RATIO = 4
+#: … so many times as many as are found as given, and so many standard errors more than by chance.
+_RATIO, _ERRORS = 4, 5
 #: A learned mapping finds this share of other objects, so many of them, of so many classes,
 #: and so many times as many as are found as given.
 _LEARNED, _BEYOND, _MANY = 0.03, 8, 8
@@ -82,6 +82,16 @@ class Evidence(NamedTuple):
         found = np.zeros(len(self.target_class), dtype=bool)
         found[self.target[hit]] = True
         return found
+
+    def error(self, share: float) -> float:
+        """The standard error of a share of objects found. Those of one class in one image are
+        found together where nothing but that is known."""
+        number = float(len(self.target_class))
+        if self.by_image:
+            classes = int(self.target_class.max()) + 1
+            alike = np.unique(self.image * classes + self.target_class, return_counts=True)[1]
+            number = number**2 / float((alike**2).sum())
+        return float(np.sqrt(share * (1 - share) / number))
 
     def part(self, images: NDArray[np.bool_]) -> Evidence:
         """What some images ([S]) have of it."""
@@ -232,7 +242,8 @@ def _fits(evidence: Evidence, given: NDArray[np.bool_], mapping: _Rows) -> float
     enough = gained.sum() >= _GAIN and (gained > 0).sum() >= max(classes, 2)
     diverse = classes <= 3 or gained.max(initial=0) <= _ONE_CLASS * gained.sum()
     clear = beyond >= _SHARE and beyond >= _RATIO * before
-    return share if enough and diverse and clear else None
+    sure = share - chance >= _ERRORS * evidence.error(chance)
+    return share if enough and diverse and clear and sure else None
 
 
 def _permuted(evidence: Evidence, given: _Rows) -> Mapping:

@@ -39,7 +39,7 @@ def misread_images(
         share = float(found.mean())
         kinds = len(np.unique(evidence.target_class[found]))
         beyond = share - evidence.chance(classes)
-        error = np.sqrt(share * (1 - share) / len(found))
+        error = evidence.error(share)
         clear = beyond >= max(_SHARE, _BEYOND * error, _RATIO * own)
         if found.sum() >= _GAIN and clear and kinds >= _CLASSES:
             return [

@@ -36,13 +36,13 @@ def images_run_twice(results: Results, repeated: NDArray[np.int32]) -> Finding |
     if boxes < _FEWEST:
         return None
     looked_at = min(len(first), _IMAGES)
-    of = f" of {looked_at:,} looked at" if len(first) > _IMAGES else ""
+    among = f" of {looked_at:,} looked at" if len(first) > _IMAGES else ""
     are = "is" if len(same) == 1 else "are"
     return Finding(
         "images-run-twice",
         len(same),
         {"images": len(same), "looked_at": looked_at, "first_image_id": same[0]},
-        f"{len(same):,} image{'s' * (len(same) > 1)}{of} {are} in {results.source} twice, in "
+        f"{len(same):,} image{'s' * (len(same) > 1)}{among} {are} in {results.source} twice, in "
         f"separate places with nearly the same boxes (first image_id {same[0]}): the later ones "
         "count as false positives.",
         "Write each image once: turn off the sampler's padding, or keep one of the runs.",

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lvdet.calibration.calibrator import Calibrator
+from lvdet.calibration.detection_errors import DetectionError
 from lvdet.calibration.fitting import Recipe
 from lvdet.calibration.folds import FOLDS
 from lvdet.calibration.labelled_scores import IOU_THRESHOLD, Samples, require_chances
+from lvdet.calibration.localised_errors import localised_errors
 from lvdet.calibration.maps import Floats
-from lvdet.calibration.reliability import ReliabilityCurve, reliability_curve
+from lvdet.calibration.reliability import BINS, ReliabilityCurve, reliability_curve
 from lvdet.calibration.trials import CrossFitted, Judge, Trained, Trial, fitted_scores
+from lvdet.diagnosis.diagnose import FOREGROUND
 from lvdet.errors import InputError
 from lvdet.evaluation.pair import Pair
-from lvdet.evaluation.protocols import FIXED_PER_CLASS
+from lvdet.evaluation.protocols import FIXED_PER_CLASS, old_budget
 from lvdet.files.progress import Update
-from lvdet.limits.budgets import PerClass
+from lvdet.limits.budgets import Budget, PerClass, apply, describe
 from lvdet.studies.account import outcomes
 from lvdet.tables.results import Ranking
 
@@ -67,6 +71,8 @@ class CalibrationStudy:
     pool_before, pool_after: AP, APr, APc and APf of AP-Pool
     rescored: where it was asked for, [N] the new scores of all detections of the pair, and what
         each is then, by place in `OUTCOMES`; what AP-Fixed does not count is what it was
+    errors_before, errors_after: ECE of the same, and LaECE, LaACE and D-ECE of those that the usual
+        limit per image leaves of them
     title: how they were made
     iou_threshold: from which IoU a detection is right
     """
@@ -76,6 +82,8 @@ class CalibrationStudy:
     pool_before: dict[str, float]
     pool_after: dict[str, float]
     rescored: tuple[Floats, NDArray[np.int8]] | None
+    errors_before: list[DetectionError]
+    errors_after: list[DetectionError]
     title: str
     iou_threshold: float
 
@@ -88,15 +96,17 @@ def study_calibration(
     update: Update | None = None,
 ) -> CalibrationStudy:
     """What calibration does to a detector, over the detections that AP-Fixed counts; with
-    `all_scores`, also the new scores of those that it does not."""
+    `all_scores`, also the new scores of those that it does not. The pair has partners at
+    `FOREGROUND`."""
     gt, ranking = pair.gt, pair.results.ranking
     try:
         require_chances(ranking.score, lambda _: ranking.source)
     except InputError as error:
         raise UncalibratedError(str(error)) from None
     judged = np.zeros(len(ranking), dtype=bool)
-    judged[pair.matches.detection] = True  # what counts nowhere changes no number
-    keep = pair.kept([PerClass(FIXED_PER_CLASS)])
+    judged[pair.matches.detection] = True  # what counts nowhere changes no AP
+    per_class = PerClass(FIXED_PER_CLASS)
+    keep = pair.kept([per_class])
     if keep is not None:
         judged &= keep
     right_at = source.iou_threshold
@@ -111,14 +121,26 @@ def study_calibration(
             f"{gt.source} has {len(gt.images)} images, but cross-validation needs {FOLDS}"
         )
     trial = _trial(judge, source)
-    if all_scores:
-        scores = _scores(trial, source, ranking, update)
-        new = scores[judged]
-    else:
-        new = _scores(trial, source, judge.pair.results.ranking, update)
+    scores = _scores(trial, source, ranking, update)
+    new = scores[judged]
     before_curves, after_curves = _curves(judge.samples), _curves(judge.rescored(new))
+    counted = len(judge.samples)
     judge.forget()
     after = judge.pair.with_scores(new)
+    limits = [per_class, old_budget(gt.federated)]
+    errors_before, errors_after = (
+        [
+            DetectionError(
+                *("ECE", BINS, float(right_at), str(per_class), None, ""),
+                *(counted, curves["all"].mean_gap, {}),
+            ),
+            *_errors(rescored, replace(ranking, score=score), judged, keep, limits),
+        ]
+        for rescored, score, curves in (
+            (judge.pair, ranking.score, before_curves),
+            (after, scores, after_curves),
+        )
+    )
     rescored = None
     if all_scores:
         outcome = outcomes(pair.matches, len(ranking))
@@ -132,9 +154,26 @@ def study_calibration(
         trial.pooled(judge.pair),
         pool_after,
         rescored,
+        errors_before,
+        errors_after,
         source.title(),
         right_at,
     )
+
+
+def _errors(
+    pair: Pair,
+    ranking: Ranking,
+    judged: NDArray[np.bool_],
+    best: NDArray[np.bool_] | None,
+    limits: Sequence[Budget],
+) -> list[DetectionError]:
+    """LaECE, LaACE and D-ECE of a judged pair. The last limit is applied to the best of each class
+    ([N]), among which are detections of classes that were not verified."""
+    keep = apply(limits[-1:], ranking, among=best)
+    if keep is not None:
+        keep = keep[judged]
+    return localised_errors(pair, FOREGROUND, keep, budget=describe(limits))
 
 
 def _trial(judge: Judge, source: CalibrationSource) -> Trial:
