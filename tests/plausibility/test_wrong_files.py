@@ -21,6 +21,24 @@ from tabled import Tables
 STYLES = ("lvis", "coco")
 ENDINGS = (".json", ".parquet", ".jsonl")
 VERBS = ("evaluate", "check", "audit", "compare", "report")
+#: What the reading that fits is called.
+READ = {
+    "corners": "read as corners [",
+    "centres": "read as centres [",
+    "fractions": "read as fractions",
+    "corners in fractions": "read as corners in fractions",
+    "centres in fractions": "read as centres in fractions",
+    "y, x, h, w": "read as [y, x, h, w]",
+    "x, y, h, w": "read as [x, y, h, w]",
+    "mirrored": "mirrored",
+    "half the size": "multiplied by 2",
+    "the network's size": "resized to 1333 × 800",
+    "ids one higher": "with every id one lower",
+    "ids one lower": "with every id one higher",
+    "places by id": "as places from 0 in the classes ordered by id",
+    "places by name": "as places from 0 in the classes ordered by name",
+    "images shifted": "one image",
+}
 Written = Callable[[str, str, str], tuple[Path, Path]]
 
 
@@ -96,6 +114,9 @@ def test_tables(name: str, style: str) -> None:
     assert all(np.isfinite(value) for value in found.evidence.values())
     assert dt.source in found.sentence
     assert "\n" not in str(found)
+    assert READ.get(name, "") in found.sentence
+    if kind == "classes" and name != "classes permuted":
+        assert found.category_map
 
 
 @pytest.mark.parametrize(("name", "style", "ending"), list(cases()))

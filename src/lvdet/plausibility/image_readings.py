@@ -39,9 +39,10 @@ def misread_images(
         share = float(found.mean())
         kinds = len(np.unique(evidence.target_class[found]))
         beyond = share - evidence.chance(classes)
-        error = evidence.error(share)
+        error = np.sqrt(share * (1 - share) / len(found))
         clear = beyond >= max(_SHARE, _BEYOND * error, _RATIO * own)
-        if found.sum() >= _GAIN and clear and kinds >= _CLASSES:
+        sure = clear and evidence.sureness(classes) >= _BEYOND
+        if found.sum() >= _GAIN and sure and kinds >= _CLASSES:
             return [
                 Finding(
                     "images",
