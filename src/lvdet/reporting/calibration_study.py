@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,7 +21,7 @@ from lvdet.errors import InputError
 from lvdet.evaluation.pair import Pair
 from lvdet.evaluation.protocols import FIXED_PER_CLASS, old_budget
 from lvdet.files.progress import Update
-from lvdet.limits.budgets import Budget, PerClass, apply, describe
+from lvdet.limits.budgets import PerClass, apply, describe
 from lvdet.studies.account import outcomes
 from lvdet.tables.results import Ranking
 
@@ -121,28 +120,33 @@ def study_calibration(
             f"{gt.source} has {len(gt.images)} images, but cross-validation needs {FOLDS}"
         )
     trial = _trial(judge, source)
-    scores = _scores(trial, source, ranking, update)
-    new = scores[judged]
+    limit = old_budget(gt.federated)
+    limited = limit.limit < limit.most(pair.results)
+    scores: Floats | None = None
+    if all_scores or limited:  # those that count nowhere take up the limit per image
+        scores = _scores(trial, source, ranking, update)
+        new = scores[judged]
+    else:
+        new = _scores(trial, source, judge.pair.results.ranking, update)
     before_curves, after_curves = _curves(judge.samples), _curves(judge.rescored(new))
-    counted = len(judge.samples)
     judge.forget()
     after = judge.pair.with_scores(new)
-    limits = [per_class, old_budget(gt.federated)]
-    errors_before, errors_after = (
-        [
-            DetectionError(
-                *("ECE", BINS, float(right_at), str(per_class), None, ""),
-                *(counted, curves["all"].mean_gap, {}),
-            ),
-            *_errors(rescored, replace(ranking, score=score), judged, keep, limits),
+    budget = describe([per_class, limit])
+
+    def errors(scored: Pair, score: Floats | None, curve: ReliabilityCurve) -> list[DetectionError]:
+        left = keep
+        if score is not None and limited:
+            left = apply([limit], replace(ranking, score=score), among=keep)
+        left = None if left is None else left[judged]
+        return [
+            _ece(curve, right_at, str(per_class)),
+            *localised_errors(scored, FOREGROUND, left, budget=budget),
         ]
-        for rescored, score, curves in (
-            (judge.pair, ranking.score, before_curves),
-            (after, scores, after_curves),
-        )
-    )
+
+    errors_before = errors(judge.pair, ranking.score, before_curves["all"])
+    errors_after = errors(after, scores, after_curves["all"])
     rescored = None
-    if all_scores:
+    if all_scores and scores is not None:
         outcome = outcomes(pair.matches, len(ranking))
         outcome[judged] = outcomes(after.matches, len(new))
         rescored = scores, outcome
@@ -161,19 +165,10 @@ def study_calibration(
     )
 
 
-def _errors(
-    pair: Pair,
-    ranking: Ranking,
-    judged: NDArray[np.bool_],
-    best: NDArray[np.bool_] | None,
-    limits: Sequence[Budget],
-) -> list[DetectionError]:
-    """LaECE, LaACE and D-ECE of a judged pair. The last limit is applied to the best of each class
-    ([N]), among which are detections of classes that were not verified."""
-    keep = apply(limits[-1:], ranking, among=best)
-    if keep is not None:
-        keep = keep[judged]
-    return localised_errors(pair, FOREGROUND, keep, budget=describe(limits))
+def _ece(curve: ReliabilityCurve, right_at: float, budget: str) -> DetectionError:
+    """ECE with what it was computed under."""
+    count = int(curve.count.sum())
+    return DetectionError("ECE", BINS, right_at, budget, None, "", count, curve.mean_gap, {})
 
 
 def _trial(judge: Judge, source: CalibrationSource) -> Trial:
