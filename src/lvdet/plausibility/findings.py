@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lvdet.plausibility.box_readings import misread_boxes
+from lvdet.plausibility.box_readings import boxes_outside, misread_boxes
 from lvdet.plausibility.class_readings import misread_classes
 from lvdet.plausibility.finding import Finding
 from lvdet.plausibility.image_readings import misread_images
@@ -34,8 +34,9 @@ def findings(gt: GroundTruth, results: Results, *, iou: str = "bbox") -> list[Fi
         return [*found, read]
     if len(counting.score):
         found += misread_scores(gt, results, counting, objects)
-    classes = misread_classes(gt, results, sample, objects)
-    found += classes
-    if not classes:
-        found += misread_images(gt, results, sample, objects)
-    return found
+    other = misread_classes(gt, results, sample, objects)
+    other = other or misread_images(gt, results, sample, objects)
+    if boxes and not other:  # those of other images may lie outside, too
+        outside = boxes_outside(gt, results, counting)
+        other = [] if outside is None else [outside]
+    return [*found, *other]
