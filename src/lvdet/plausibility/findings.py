@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from lvdet.plausibility.box_readings import boxes_outside, misread_boxes
 from lvdet.plausibility.class_readings import misread_classes
 from lvdet.plausibility.finding import Finding
@@ -14,6 +16,7 @@ from lvdet.tables.ground_truth import GroundTruth
 from lvdet.tables.results import Results
 
 
+@np.errstate(over="ignore", invalid="ignore")  # boxes may be as large as numbers go
 def findings(gt: GroundTruth, results: Results, *, iou: str = "bbox") -> list[Finding]:
     """What is wrong with results as a whole; nothing where one cannot be sure.
 
