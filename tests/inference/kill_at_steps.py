@@ -36,7 +36,7 @@ def main(folder: Path, stride: int) -> None:
     journal.FILE_BYTES = 4000
     (folder / "images").mkdir()
     images = write_images(folder / "images", 5)
-    settings = Settings(dets_per_class=6, nms=(0.2, 0.6), batch=2, workers=0)
+    settings = Settings(dets_per_image=4, dets_per_class=6, nms=(0.2, 0.6), batch=2, workers=0)
     whole = folder / "whole.jsonl"
     predict(random_model(RandomDetector(2, rois=12)), images, whole, settings)
     expected = [path.read_bytes() for path in settings.targets(whole)]

@@ -34,7 +34,7 @@ def model(folder: Path) -> LoadedModel:
 
 def test_as_by_brute_force(folder: Path, model: LoadedModel, tmp_path: Path) -> None:
     images = annotated_images(folder / "val.json", folder / "images").images
-    chosen = Settings(dets_per_class=40, score=1e-7, batch=3, workers=0)
+    chosen = Settings(dets_per_image=0, dets_per_class=40, score=1e-7, batch=3, workers=0)
     predict(model, images, tmp_path / "out.json", chosen)
     expected = brute_force(model, images, dets_per_class=40, score=1e-7, nms=0.5, batch=3)
     assert len(expected) == 160
@@ -59,7 +59,11 @@ def test_evaluated_while_training(
     model.detector.train()
     before = [tensor.clone() for tensor in model.detector.state_dict().values()]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(validation, "Settings", lambda **_: Settings(dets_per_class=30, workers=0))
+        patch.setattr(
+            validation,
+            "Settings",
+            lambda **_: Settings(dets_per_image=0, dets_per_class=30, workers=0),
+        )
         result = validation.evaluate(model.detector, config, tmp_path, 30)
     assert model.detector.training
     after = model.detector.state_dict().values()
@@ -79,7 +83,7 @@ def test_leftovers_of_another_run(
     folder: Path, model: LoadedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An unfinished prediction with other settings is replaced."""
-    small = Settings(dets_per_class=5, workers=0, overwrite=True)
+    small = Settings(dets_per_image=0, dets_per_class=5, workers=0, overwrite=True)
     monkeypatch.setattr(validation, "Settings", lambda **_: small)
     path = folder / "run" / "predictions" / "step-000000031.json"
     work = path.with_name(path.name + ".work")

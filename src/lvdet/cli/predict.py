@@ -22,7 +22,7 @@ EXAMPLES = """\b
 Examples:
   lvdet predict runs/first lvis_v1_val.json --images coco -o results.json
   lvdet predict runs/first photos -o photos.json --score 0.05
-  lvdet predict runs/first val.json --images coco -o results.json --nms 0.3,0.5,0.7 --score 1e-7
+  lvdet predict runs/first val.json --images coco -o results.json --nms 0.3,0.5,0.7
   lvdet predict runs/first photos --picture found.png --image street.jpg --above 0.5
 """
 
@@ -75,16 +75,25 @@ def run(
         ),
     ] = None,
     dets_per_class: Annotated[
-        int, typer.Option(metavar="N", help="Detections to keep per class over all images.")
+        int,
+        typer.Option(
+            metavar="N", help="Keep the best N detections per class over all images; 0: none."
+        ),
     ] = 10_000,
+    dets_per_image: Annotated[
+        int,
+        typer.Option(
+            metavar="N", help="Also keep the best N detections per image over all classes; 0: none."
+        ),
+    ] = 300,
     score: Annotated[
         float,
         typer.Option(
             metavar="S",
-            help="Minimum score (exclusive). The paper uses 1e-7, which fills rare classes and "
-            "takes longer.",
+            help="Minimum score (exclusive). A higher one is faster, and may leave rare classes "
+            "unfilled.",
         ),
-    ] = 1e-4,
+    ] = 1e-7,
     nms: Annotated[
         str,
         typer.Option(
@@ -162,6 +171,7 @@ def run(
         require_ending(output, WRITTEN)
     settings = Settings(
         dets_per_class=dets_per_class,
+        dets_per_image=dets_per_image,
         score=score,
         nms=_thresholds(nms),
         masks=not no_masks,
@@ -242,13 +252,17 @@ def _predict(model: LoadedModel, listed: ImageList, output: Path, settings: Sett
     for file in summary.files:
         print(
             f"wrote {file.path}: {file.detections:,} detections of {file.classes:,} classes "
-            f"({file.full_classes:,} with {settings.dets_per_class:,}) on {summary.images:,} "
+            f"{_full(file.full_classes, settings.dets_per_class)}on {summary.images:,} "
             f"images, {file.detections / summary.images:,.1f} per image"
             f"{'' if summary.masks else ', without masks'}"
         )
     seconds = summary.seconds
     print(f"took {f'{seconds:.1f} s' if seconds < 10 else duration(seconds)}")
     return summary
+
+
+def _full(classes: int, dets_per_class: int) -> str:
+    return f"({classes:,} with {dets_per_class:,} or more) " if dets_per_class else ""
 
 
 def _picture_alone(
@@ -261,7 +275,8 @@ def _picture_alone(
 
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "detections.jsonl"
-        alone = replace(settings, nms=settings.nms[:1], workers=0, batch=1)
+        score = max(settings.score, above)  # nothing below it is drawn
+        alone = replace(settings, nms=settings.nms[:1], workers=0, batch=1, score=score)
         predict(model, [shown], out, alone)
         _draw(shown, out, model, picture, above)
 

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from typing import Any
 
 import torch
-from torch import nn
+from numpy.typing import NDArray
+from torch import Tensor, nn
 
 from lvdet.errors import InputError
 from lvdet.training.data.batch import Batch
+
+#: Returns when something is done.
+Wait = Callable[[], None]
 
 
 @dataclass(frozen=True)
@@ -41,6 +47,20 @@ class Execution:
         """The batch on the device."""
         return batch.to(self.device, channels_last=self.channels_last)
 
+    def uploaded(self, values: NDArray[Any]) -> Tensor:
+        """An array on the device; its copy to a GPU is not waited for."""
+        tensor = torch.from_numpy(values)
+        if self.device.type != "cuda":
+            return tensor
+        return tensor.pin_memory().to(self.device, non_blocking=True)
+
+    def now(self) -> Wait:
+        """What waits until all that the device was told so far is done."""
+        if self.device.type != "cuda":
+            return _nothing
+        event: torch.cuda.Event = torch.cuda.current_stream(self.device).record_event()
+        return event.synchronize
+
     def autocast(self) -> AbstractContextManager[None]:
         """What the detector is called in."""
         return torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bf16")
@@ -48,6 +68,10 @@ class Execution:
     def current(self) -> AbstractContextManager[None]:
         """With its GPU as the current one, on which Triton's kernels are started."""
         return torch.cuda.device(self.device) if self.device.type == "cuda" else nullcontext()
+
+
+def _nothing() -> None:
+    """There is nothing to wait for."""
 
 
 def device_of(name: str | None) -> torch.device:

@@ -1,4 +1,4 @@
-"""The best K detections of each class over a whole set of images."""
+"""The best detections of each class over a whole set of images, and of each image."""
 
 from __future__ import annotations
 
@@ -35,15 +35,16 @@ def predict(
     settings: Settings | None = None,
     progress: Progress | None = None,
 ) -> Summary:
-    """Writes the best detections of each class over all images, in COCO's format.
+    """Writes the best detections of each class over all images and the best of each image over
+    all classes, each once, in COCO's format.
 
     images: ids, all different, and files
     out:    a file (.json, .jsonl, or what else `TopKWriter` writes); of several thresholds of NMS
             each has its own, see `Settings.targets`
 
-    The first pass looks for boxes and keeps the best of each class, the second makes masks of
-    those. What is finished is kept in OUT.work until the end: a killed process resumes when it is
-    called again. Among equal scores the earlier image counts.
+    The first pass looks for boxes and keeps the best, the second makes masks of those. What is
+    finished is kept in OUT.work until the end: a killed process resumes when it is called again.
+    Among equal scores the earlier image counts.
     """
     settings = settings or Settings()
     begun = time.monotonic()
@@ -109,7 +110,7 @@ def _written(path: Path, nms: float, dets_per_class: int) -> Written:
     for table in detection_tables(path, masks=False):
         found = np.bincount(table.category, minlength=len(table.category_ids))
         counts.update(dict(zip(table.category_ids.tolist(), found.tolist(), strict=True)))
-    full = sum(count >= dets_per_class for count in counts.values())
+    full = sum(count >= dets_per_class > 0 for count in counts.values())
     return Written(path, nms, counts.total(), len(+counts), full)
 
 

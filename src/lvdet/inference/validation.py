@@ -34,9 +34,8 @@ def evaluate(
     """AP-Old, AP-Fixed and AP-Pool on data.val: {"old": {"AP": …, "APr": …}, …}, undefined ones
     None; and "warnings", as the evaluation has them, for the log.
 
-    folder: of the run; detections are left in predictions/step-000000123.json. The best 10,000
-    detections per class are kept first, so AP-Old is that of re-ranked results; expect a warning
-    about that each time.
+    folder: of the run; detections are left in predictions/step-000000123.json, the best 300 of
+    each image and the best 10,000 of each class
     """
     annotations = Path(config.data.val)
     listed = annotated_images(annotations, Path(config.data.val_images))
