@@ -14,6 +14,7 @@ import torch
 from PIL import Image
 
 from inference.random_detector import RandomDetector, Stopped, random_model, write_images
+from long_cases import first
 from lvdet.errors import InputError
 from lvdet.inference import job_identity as identity
 from lvdet.inference.device import Execution
@@ -27,17 +28,18 @@ HERE = Path(__file__).parent
 CHOSEN = Settings(dets_per_image=0, dets_per_class=8, workers=0, batch=2)
 
 
-def test_killed_at_many_steps(tmp_path: Path) -> None:
-    stride = 9
+@pytest.mark.parametrize("strides", first(1, [(29, 5), (3, 1)]))
+def test_killed_at_many_steps(strides: tuple[int, int], tmp_path: Path) -> None:
+    """How many steps lie between, and at the end."""
     done = subprocess.run(
-        [sys.executable, HERE / "kill_at_steps.py", tmp_path, str(stride)],
+        [sys.executable, HERE / "kill_at_steps.py", tmp_path, *map(str, strides)],
         capture_output=True,
         text=True,
         check=False,
         env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
     )
     assert done.returncode == 0, done.stderr
-    assert int(done.stdout) * stride > 100
+    assert int(done.stdout) * strides[0] > 100
 
 
 def test_finished_images_are_not_looked_at_again(tmp_path: Path) -> None:
