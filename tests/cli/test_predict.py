@@ -35,7 +35,7 @@ def test_annotation_file(folder: Path, tmp_path: Path) -> None:
         f"wrote {out}: 40 detections of 4 classes (4 with 10 or more) on 5 images, 8.0 per image"
         in done.out
     )
-    assert re.search(r"\ntook \d+\.\d s\n$", done.out)
+    assert re.search(r"\ntook \d+\.\d s, of which \d+\.\d s until the first batches\n$", done.out)
     rows = records_of(out)
     assert len(rows) == 40
     assert {row["image_id"] for row in rows} <= set(range(100, 105))
@@ -44,6 +44,7 @@ def test_annotation_file(folder: Path, tmp_path: Path) -> None:
         {"path": str(out), "nms": 0.5, "detections": 40, "classes": 4, "full_classes": 4}
     ]
     assert (summary["images"], summary["masks"], summary["step"]) == (5, True, 12)
+    assert 0 < summary["starting"] < summary["seconds"]
     assert sorted(os.listdir(tmp_path)) == ["out.json", "told.json"]
     lvdet_call(*call, "-o", out).refused("already exists; pass --overwrite to replace it")
     lvdet_call(*call, "-o", out, "--overwrite", "--no-masks").good()

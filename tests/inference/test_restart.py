@@ -148,7 +148,7 @@ def test_what_a_finished_prediction_left_is_not_gone_on_with(tmp_path: Path) -> 
     out, work = tmp_path / "out.json", tmp_path / "out.json.work"
     predict(random_model(RandomDetector(2)), images, out, CHOSEN)
     before = out.read_bytes()
-    for left in ((), ("complete",), ("complete", "damaged.json", "lock"), ("lock",)):
+    for left in ((), ("complete",), ("complete", "damaged-0.json", "lock"), ("lock",)):
         work.mkdir()
         for name in left:
             (work / name).touch()

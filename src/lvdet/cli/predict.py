@@ -16,6 +16,7 @@ from lvdet.files.writing import write_json
 if TYPE_CHECKING:
     from lvdet.inference.image_list import ImageList
     from lvdet.inference.settings import Settings, Summary
+    from lvdet.training.loop.processes import Process
     from lvdet.training.records.checkpoint import LoadedModel
 
 EXAMPLES = """\b
@@ -24,6 +25,7 @@ Examples:
   lvdet predict runs/first photos -o photos.json --score 0.05
   lvdet predict runs/first val.json --images coco -o results.json --nms 0.3,0.5,0.7
   lvdet predict runs/first photos --picture found.png --image street.jpg --above 0.5
+  torchrun --nproc-per-node 8 -m lvdet predict runs/first val.json --images coco -o results.json
 """
 
 
@@ -161,7 +163,7 @@ def run(
 
     from lvdet.files.detection_files import WRITTEN
     from lvdet.files.writing import require_ending
-    from lvdet.inference.device import device_of
+    from lvdet.inference.device import predicting_processes
     from lvdet.inference.image_list import images_of, sidecar, write_sidecar
     from lvdet.inference.settings import Settings
     from lvdet.training.records.checkpoint import load_model
@@ -181,35 +183,40 @@ def run(
         overwrite=overwrite,
         skip_damaged=skip_damaged,
     )
-    listed = images_of(source, images, progress_bar)
-    shown = None if image is None else listed.find(image)
-    if is_weight_file(checkpoint):
-        model = _foreign(checkpoint, listed, annotations, convention, device)
-    elif annotations is not None or convention is not None:
-        raise InputError(
-            f"{checkpoint}: a checkpoint of lvdet, which takes no --annotations or --convention"
-        )
-    else:
-        model = load_model(checkpoint, device_of(device))
-    ids, names = model.category_ids.tolist(), model.category_names
-    listed.require_classes_of(ids, names)
-    missing = listed.missing_note(ids, names)
-    if missing is not None:
-        note(missing)
+    with predicting_processes(device) as process:
+        shown_progress = progress_bar if process.first else None
+        listed = images_of(source, images, shown_progress)
+        shown = None if image is None else listed.find(image)
+        if is_weight_file(checkpoint):
+            model = _foreign(checkpoint, listed, annotations, convention, process)
+        elif annotations is not None or convention is not None:
+            raise InputError(
+                f"{checkpoint}: a checkpoint of lvdet, which takes no --annotations or --convention"
+            )
+        else:
+            model = load_model(checkpoint, process.device)
+        ids, names = model.category_ids.tolist(), model.category_names
+        listed.require_classes_of(ids, names)
+        missing = listed.missing_note(ids, names)
+        if missing is not None and process.first:
+            note(missing)
 
-    if output is None:
-        assert shown is not None
-        assert picture is not None
-        _picture_alone(model, shown, settings, picture, above)
-        return
-    done = _predict(model, listed, output, settings)
-    if not listed.categories:
-        write_sidecar(listed, ids, names, sidecar(output))
-        print(f"wrote {sidecar(output)}: the ids of {len(listed.images):,} images")
-    if summary is not None:
-        write_json(done.to_dict() | {"step": model.step}, summary)
-    if shown is not None and picture is not None:
-        _draw(shown, done.files[0].path, model, picture, above)
+        if output is None:
+            assert shown is not None
+            assert picture is not None
+            if process.first:
+                _picture_alone(model, shown, settings, picture, above)
+            return
+        done = _predict(model, listed, output, settings, process)
+        if not process.first:
+            return
+        if not listed.categories:
+            write_sidecar(listed, ids, names, sidecar(output))
+            print(f"wrote {sidecar(output)}: the ids of {len(listed.images):,} images")
+        if summary is not None:
+            write_json(done.to_dict() | {"step": model.step}, summary)
+        if shown is not None and picture is not None:
+            _draw(shown, done.files[0].path, model, picture, above)
 
 
 def _foreign(
@@ -217,16 +224,16 @@ def _foreign(
     listed: ImageList,
     annotations: Path | None,
     convention: str | None,
-    device: str | None,
+    process: Process,
 ) -> LoadedModel:
     """A detector of Detectron2 or torchvision, with the classes that annotations name."""
-    from lvdet.inference.device import device_of
     from lvdet.inference.image_list import categories_of
     from lvdet.training.weights.foreign_detector import load_foreign
 
     where = annotations or listed.source
-    known = listed.categories if annotations is None else categories_of(annotations, progress_bar)
-    return load_foreign(checkpoint, known, where, device_of(device), convention)
+    shown = progress_bar if process.first else None
+    known = listed.categories if annotations is None else categories_of(annotations, shown)
+    return load_foreign(checkpoint, known, where, process.device, convention)
 
 
 def _thresholds(text: str) -> tuple[float, ...]:
@@ -236,17 +243,22 @@ def _thresholds(text: str) -> tuple[float, ...]:
         raise InputError(f"--nms is {text!r}, expected numbers such as 0.3,0.5,0.7") from None
 
 
-def _predict(model: LoadedModel, listed: ImageList, output: Path, settings: Settings) -> Summary:
+def _predict(
+    model: LoadedModel, listed: ImageList, output: Path, settings: Settings, process: Process
+) -> Summary:
     from lvdet.inference.loading import DamagedImageError
     from lvdet.inference.predict import predict
     from lvdet.training.records.live_line import duration
 
     try:
-        summary = predict(model, listed.images, output, settings, progress_bar)
+        shown = progress_bar if process.first else None
+        summary = predict(model, listed.images, output, settings, shown, process)
     except DamagedImageError as error:
         raise InputError(
             f"{error}; repeat the command with --skip-damaged to resume without such images"
         ) from None
+    if not process.first:
+        return summary
     for text in summary.notes:
         note(text)
     for file in summary.files:
@@ -256,8 +268,11 @@ def _predict(model: LoadedModel, listed: ImageList, output: Path, settings: Sett
             f"images, {file.detections / summary.images:,.1f} per image"
             f"{'' if summary.masks else ', without masks'}"
         )
-    seconds = summary.seconds
-    print(f"took {f'{seconds:.1f} s' if seconds < 10 else duration(seconds)}")
+    seconds, starting = (
+        f"{time:.1f} s" if time < 10 else duration(time)
+        for time in (summary.seconds, summary.starting)
+    )
+    print(f"took {seconds}, of which {starting} until the first batches")
     return summary
 
 

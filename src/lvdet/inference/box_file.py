@@ -48,11 +48,10 @@ class BoxFile:
 
     def __init__(self, path: Path, category_ids: Sequence[int]) -> None:
         self._path = path
-        self._label = {category_id: row for row, category_id in enumerate(category_ids)}
         self.images: set[int] = set()
         for table in detection_tables(path, masks=False):
             self.images.update(table.image_ids.tolist())
-        self._rest = self._by_image()
+        self._rest = rows_by_image(path, category_ids)
 
     def next(self, image_id: int) -> Rows:
         """The detections of an image, in their order; those before it in the file are passed by.
@@ -64,22 +63,26 @@ class BoxFile:
                 return rows
         raise LvdetError(f"{self._path}: image {image_id} is not where it should be")
 
-    def _by_image(self) -> Iterator[tuple[int, Rows]]:
-        begun: list[Rows] = []
-        last = -1
-        for table in detection_tables(self._path, masks=False):
-            label = np.array([self._label[name] for name in table.category_ids.tolist()])
-            edges = [0, *(np.flatnonzero(np.diff(table.image)) + 1).tolist(), len(table)]
-            for begin, end in pairwise(edges):
-                image_id = int(table.image_ids[table.image[begin]])
-                if begun and image_id != last:
-                    yield last, _joined(begun)
-                    begun = []
-                of = slice(begin, end)
-                begun.append(Rows(table.box[of], table.score[of], label[table.category[of]]))
-                last = image_id
-        if begun:
-            yield last, _joined(begun)
+
+def rows_by_image(path: Path, category_ids: Sequence[int]) -> Iterator[tuple[int, Rows]]:
+    """Ids of images and their detections, as they lie in a file, those of an image beside each
+    other."""
+    row_of = {category_id: row for row, category_id in enumerate(category_ids)}
+    begun: list[Rows] = []
+    last = -1
+    for table in detection_tables(path, masks=False):
+        label = np.array([row_of[name] for name in table.category_ids.tolist()])
+        edges = [0, *(np.flatnonzero(np.diff(table.image)) + 1).tolist(), len(table)]
+        for begin, end in pairwise(edges):
+            image_id = int(table.image_ids[table.image[begin]])
+            if begun and image_id != last:
+                yield last, _joined(begun)
+                begun = []
+            of = slice(begin, end)
+            begun.append(Rows(table.box[of], table.score[of], label[table.category[of]]))
+            last = image_id
+    if begun:
+        yield last, _joined(begun)
 
 
 def _joined(parts: Sequence[Rows]) -> Rows:

@@ -82,7 +82,7 @@ class BoxFinder:
         self.ahead = 1 if on_gpu else 0
         self._most = LOOKED_AT * job.settings.dets_per_image
         self._room: int | None = None
-        self._copies = torch.cuda.Stream(self._device) if on_gpu else None  # type: ignore[no-untyped-call]
+        self._copies = torch.cuda.Stream(self._device, priority=-1) if on_gpu else None  # type: ignore[no-untyped-call]
 
     def begin(self, part: PredictionBatch, bound: NDArray[np.float32]) -> Pending:
         """Begins with a batch; on a GPU, nothing is waited for."""

@@ -59,6 +59,7 @@ def find_boxes(job: Job, targets: Sequence[Path], update: Update | None = None) 
 
         allowed = skip if settings.skip_damaged else None
         for given in load(todo, job.size, settings.batch, settings.workers, allowed):
+            job.look()
             for pending in job.portions.of(given, begin):
                 waiting.append(pending)
                 if len(waiting) > finder.ahead:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+import os
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from lvdet.errors import InputError
+from lvdet.threads import set_threads, thread_count
 from lvdet.training.data.batch import Batch
+from lvdet.training.data.loader_workers import sharing
+from lvdet.training.loop.processes import Process, joined
 
 #: Returns when something is done.
 Wait = Callable[[], None]
@@ -93,3 +97,21 @@ def device_of(name: str | None) -> torch.device:
     if device.type == "cuda" and device.index is not None:
         torch.cuda.set_device(device)
     return device
+
+
+@contextmanager
+def predicting_processes(device: str | None) -> Iterator[Process]:
+    """This process among those that torchrun started, each with the GPU of its number and its part
+    of the cores; or alone, on a device as `device_of` takes it."""
+    if os.environ.get("WORLD_SIZE", "1") == "1":
+        yield Process(0, 1, device_of(device))
+        return
+    if device not in (None, "cuda", "cpu"):
+        raise InputError(
+            f"--device is {device!r}, but of several processes each takes the GPU of its number: "
+            "pass cuda or cpu"
+        )
+    with joined(device) as process:
+        if not os.environ.get("LVDET_THREADS"):
+            set_threads(max(1, thread_count() // sharing()))
+        yield process

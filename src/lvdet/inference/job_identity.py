@@ -18,7 +18,7 @@ LOOKED_AT = 64
 
 
 def identity(
-    model: LoadedModel, images: Sequence[Image], settings: Settings, masks: bool
+    model: LoadedModel, images: Sequence[Image], settings: Settings, masks: bool, processes: int
 ) -> dict[str, object]:
     """Everything that changes the outcome, by name; weights and images as checksums."""
     config = model.config
@@ -31,6 +31,8 @@ def identity(
         "nms": list(settings.nms),
         "masks": masks,
         "precision": settings.precision,
+        "processes": processes,
+        "batch": settings.batch if processes > 1 else None,  # which images each process has
         "step": model.step,
         "weights": checksum(model.detector),
         "images": checksum_of_images(images),

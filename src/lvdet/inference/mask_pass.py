@@ -66,6 +66,7 @@ def find_masks(
         skip = job.leave_out if settings.skip_damaged else None
         todo = unfinished(images, settings.batch, unwritten)
         for given in load(todo, job.size, settings.batch, settings.workers, skip):
+            job.look()
             rows = {
                 image_id: [
                     boxes.next(image_id) if image_id in unwritten else NONE for boxes, _ in pairs

@@ -84,10 +84,9 @@ def select(
     images, rows, classes = candidates.score.shape
     taken, count = _taken(candidates, wanted, most, room)
     group = torch.where(taken.image < images, taken.image * classes + taken.label, images * classes)
-    order = torch.argsort(group, stable=True)
-    begin = torch.searchsorted(
-        group[order], torch.arange(images * classes + 1, device=group.device)
-    )
+    group, order = group.int().sort(stable=True)
+    edges = torch.arange(images * classes + 1, dtype=torch.int32, device=group.device)
+    begin = torch.searchsorted(group, edges)
     box = taken.box[order]
     found = []
     for threshold in wanted.nms:

@@ -80,6 +80,8 @@ class Summary:
     """What came of a prediction.
 
     batch:   images at a time in the end
+    seconds: in all, of which `starting` until each pass had its first batch, which includes
+             starting the processes that load images and, on a GPU, compiling kernels
     damaged: names of the images that were left out, by id
     """
 
@@ -87,6 +89,7 @@ class Summary:
     masks: bool
     batch: int
     seconds: float
+    starting: float
     files: list[Written]
     notes: list[str] = field(default_factory=list)
     damaged: dict[int, str] = field(default_factory=dict)
