@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,11 +18,14 @@ from inference.brute_force import assert_same, brute_force, records_of
 from inference.random_detector import RandomCandidates, RandomDetector, random_model, write_images
 from lvdet.errors import InputError, LvdetError
 from lvdet.inference import box_finder, mask_pass, selection
+from lvdet.inference.device import Execution
 from lvdet.inference.picture import detections_on
 from lvdet.inference.predict import predict
-from lvdet.inference.selection import Wanted, select
+from lvdet.inference.selection import Selected, Wanted, select
 from lvdet.inference.settings import Settings
 from lvdet.limits.budgets import PerClass, PerImage, apply
+from lvdet.training.data.batch import Batch
+from lvdet.training.model.candidates import Candidates
 
 torch.set_num_threads(1)
 
@@ -252,6 +256,45 @@ def _selected(score: torch.Tensor, box: torch.Tensor, nms: float) -> list[tuple[
                 continue
         kept.append((row, label))
     return kept
+
+
+def test_while_the_device_works(
+    images: list[tuple[int, Path]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a GPU: the next batch is begun before this one is read, with room for about as many
+    candidates as the last had, which is too little where an image has more."""
+    usual, other = tmp_path / "usual.json", tmp_path / "other.json"
+    chosen = Settings(dets_per_class=30, dets_per_image=5, workers=0, batch=1)
+    few, many = RandomDetector(3, rois=9), RandomDetector(3, rois=60)
+    rooms: list[tuple[int | None, int]] = []
+    seen: dict[int, int] = {}
+    choose = box_finder.select
+
+    def noted(*arguments: object) -> tuple[list[Selected], torch.Tensor]:
+        found, count = choose(*arguments)  # type: ignore[arg-type]
+        rooms.append((arguments[3], int(count)))  # type: ignore[arg-type]
+        return found, count
+
+    def swing(self: RandomDetector, features: list[torch.Tensor], batch: Batch) -> Candidates:
+        number = seen.setdefault(int(features[0].sum(dtype=torch.int64)), len(seen))
+        one = many if number % 4 >= 2 else few
+        return RandomDetector.candidates(one, features, batch)
+
+    detector = RandomDetector(3)
+    monkeypatch.setattr(detector, "candidates", partial(swing, detector))
+    predict(random_model(detector), images, usual, chosen)
+    monkeypatch.setattr(Execution, "asynchronous", property(lambda _: True))
+    monkeypatch.setattr(box_finder, "LEAST_ROOM", 1)
+    monkeypatch.setattr(box_finder, "LOOKED_AT", 1)
+    monkeypatch.setattr(box_finder, "select", noted)
+    predict(random_model(detector), images, other, chosen)
+    assert usual.read_bytes() == other.read_bytes()
+    assert any(room is not None and count > room for room, count in rooms)
+    assert any(room is None for room, _ in rooms)  # an image of which more were looked at
+    expected = brute_force(
+        random_model(detector), images, dets_per_class=30, dets_per_image=5, score=1e-7, nms=0.5
+    )
+    assert_same(records_of(other), expected)
 
 
 def test_candidates_are_dropped_before_suppression(

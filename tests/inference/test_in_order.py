@@ -36,6 +36,24 @@ def test_in_order_and_all_before_the_end() -> None:
     assert threading.get_ident() not in threads
 
 
+def test_as_much_as_there_is_room_for() -> None:
+    """What is larger than the room is given when nothing waits."""
+    done: list[int] = []
+    free = threading.Event()
+    with InOrder(10) as work:
+        work.give(free.wait, 50)  # type: ignore[arg-type]
+        for number in range(3):
+            work.give(lambda number=number: done.append(number), 3)  # type: ignore[misc]
+        more = threading.Thread(target=work.give, args=(lambda: done.append(3), 3))
+        more.start()
+        more.join(0.05)
+        assert more.is_alive()
+        assert done == []
+        free.set()
+        more.join()
+    assert done == [0, 1, 2, 3]
+
+
 def test_an_error_ends_it() -> None:
     """What comes after it is not done, and whoever gives more is told."""
     done: list[int] = []

@@ -24,6 +24,8 @@ Found = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 
 #: Candidates of an image that are looked at for each detection that its budget keeps, at first.
 LOOKED_AT = 4
+#: Half of the room that there is at least for the candidates of a batch, where it is fixed.
+LEAST_ROOM = 1 << 12
 
 
 @dataclass(frozen=True)
@@ -78,11 +80,12 @@ class BoxFinder:
     def __init__(self, job: Job, nms: Sequence[float]) -> None:
         self._job, self._nms = job, list(nms)
         self._device = job.execution.device
-        on_gpu = self._device.type == "cuda"
-        self.ahead = 1 if on_gpu else 0
+        self.ahead = 1 if job.execution.asynchronous else 0
         self._most = LOOKED_AT * job.settings.dets_per_image
         self._room: int | None = None
-        self._copies = torch.cuda.Stream(self._device, priority=-1) if on_gpu else None  # type: ignore[no-untyped-call]
+        self._copies: torch.cuda.Stream | None = None
+        if self._device.type == "cuda":
+            self._copies = torch.cuda.Stream(self._device, priority=-1)  # type: ignore[no-untyped-call]
 
     def begin(self, part: PredictionBatch, bound: NDArray[np.float32]) -> Pending:
         """Begins with a batch; on a GPU, nothing is waited for."""
@@ -100,7 +103,7 @@ class BoxFinder:
             scale = (original.double() / batch.size.double()).flip(1).repeat(1, 2)
             limit = original.flip(1).repeat(1, 2).double()
             numel = candidates.score.numel()
-            room = None if self._device.type == "cpu" else min(self._room or numel, numel)
+            room = min(self._room or numel, numel) if execution.asynchronous else None
             asked = _Asked(part.ids, candidates, wanted, scale, limit)
             return self._selected(asked, self._most, room)
 
@@ -124,7 +127,7 @@ class BoxFinder:
     def _finished(self, pending: Pending) -> list[list[Found]]:
         *told, count = pending.told.tolist()
         if pending.room is not None:
-            self._room = 1 << (2 * max(count, 1 << 12)).bit_length()
+            self._room = 1 << (2 * max(count, LEAST_ROOM)).bit_length()
             if count > pending.room:
                 return self.finish(self._selected(pending.asked, pending.most, count))
         images = len(pending.ids)

@@ -20,8 +20,8 @@ from lvdet.inference.settings import Settings
 from lvdet.training.data.prediction import PredictionBatch
 from lvdet.writers.top_k_writer import TopKWriter
 
-#: Batches that may wait to be written.
-AHEAD = 2
+#: Detections that may wait to be written: one batch in the beginning, when all are, many later.
+WAITING = 1 << 22
 
 
 def find_boxes(job: Job, targets: Sequence[Path], update: Update | None = None) -> None:
@@ -42,7 +42,7 @@ def find_boxes(job: Job, targets: Sequence[Path], update: Update | None = None) 
         kept = _Kept(job, list(writers.values()), update)
         todo = unfinished(images, settings.batch, kept.left)
         finder = BoxFinder(job, list(writers))
-        writing = stack.enter_context(InOrder(AHEAD))
+        writing = stack.enter_context(InOrder(WAITING))
         waiting: deque[Pending] = deque()
 
         def skip(damaged: list[Image]) -> None:
@@ -52,7 +52,8 @@ def find_boxes(job: Job, targets: Sequence[Path], update: Update | None = None) 
         def write_next() -> None:
             pending = waiting.popleft()
             found = finder.finish(pending)
-            writing.give(lambda: kept.add(pending.ids, found))
+            size = sum(len(rows[1]) for of_threshold in found for rows in of_threshold)
+            writing.give(lambda: kept.add(pending.ids, found), size)
 
         def begin(part: PredictionBatch) -> Pending:
             return finder.begin(part, kept.bound)

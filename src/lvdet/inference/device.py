@@ -47,6 +47,11 @@ class Execution:
             detector.to(memory_format=torch.channels_last)
         return cls(device, channels_last, precision)
 
+    @property
+    def asynchronous(self) -> bool:
+        """Whether the host may go on while the device works."""
+        return self.device.type == "cuda"
+
     def moved(self, batch: Batch) -> Batch:
         """The batch on the device."""
         return batch.to(self.device, channels_last=self.channels_last)
