@@ -19,8 +19,10 @@ import torch
 
 from inference.random_detector import RandomDetector, random_model
 from lvdet.errors import LvdetError
+from lvdet.inference import validation
 from lvdet.inference.predict import predict
 from lvdet.inference.settings import Settings
+from lvdet.training.configuration.config import Data, Run
 from lvdet.training.data.batch import Batch
 from lvdet.training.loop.processes import Process, joined
 
@@ -66,7 +68,19 @@ def main(folder: Path, process: Process) -> dict[str, Any]:
     predicted("sound.jsonl", CHOSEN, damaged=True)
     predicted("sound.jsonl", replace(CHOSEN, skip_damaged=True), damaged=True)
     predicted("both.jsonl", CHOSEN)
+    met["evaluation"] = evaluated(folder, process)
     return met
+
+
+def evaluated(folder: Path, process: Process) -> dict[str, Any]:
+    """While training, on val.json."""
+    detector = RandomDetector(3)
+    config = replace(
+        random_model(detector).config,
+        data=Data("train.json", "images", str(folder / "val.json"), str(folder / "images")),
+        run=Run(workers=0),
+    )
+    return validation.evaluate(detector, config, folder / "run", 5, process)  # type: ignore[arg-type]
 
 
 if __name__ == "__main__":

@@ -14,7 +14,9 @@ from typing import Any
 
 import pytest
 import torch
+from PIL import Image
 
+import lvdet
 from inference.one_of_two import BOXES, CHOSEN
 from inference.random_detector import RandomDetector, random_model, write_images
 from inference.tiny_run import write_run
@@ -36,6 +38,11 @@ def port() -> str:
         return str(probe.getsockname()[1])
 
 
+def size_of(path: Path) -> dict[str, int]:
+    with Image.open(path) as picture:
+        return {"width": picture.width, "height": picture.height}
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("two")
@@ -44,6 +51,25 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (path / "list").write_text(json.dumps([[number, str(file)] for number, file in images]))
     shutil.copytree(path / "images", path / "damaged")
     (path / "damaged" / images[DAMAGED][1].name).write_bytes(b"no picture")
+    content = {
+        "images": [{"id": i, "file_name": p.name, **size_of(p)} for i, p in images],
+        "categories": [{"id": i, "name": f"class_{i}"} for i in (5, 8, 11)],
+        "annotations": [
+            {
+                "id": number,
+                "image_id": i,
+                "category_id": 5 + 3 * (number % 3),
+                "bbox": [5, 5, 10, 10 + number],
+                "area": 100,
+                "iscrowd": 0,
+            }
+            for number, (i, _) in enumerate(images, start=1)
+        ],
+    }
+    (path / "val.json").write_text(json.dumps(content))
+    left = path / "run" / "predictions" / "step-000000005.json.work"
+    left.mkdir(parents=True)  # of another run
+    (left / "settings.json").write_text("{}")
     return path
 
 
@@ -117,6 +143,15 @@ def test_another_number_of_processes(folder: Path, met: list[dict[str, Any]]) ->
     listed = [(i, Path(p)) for i, p in json.loads((folder / "list").read_text())]
     with pytest.raises(InputError, match=r"left.jsonl.work: started with processes 2, now 1"):
         predict(random_model(RandomDetector(3)), listed, folder / "left.jsonl", CHOSEN)
+
+
+def test_both_evaluate_while_training(folder: Path, met: list[dict[str, Any]]) -> None:
+    """In place of what another run has left; the first has the outcome."""
+    result = folder / "run" / "predictions" / "step-000000005.json"
+    expected = lvdet.evaluate(folder / "val.json", result)
+    assert met[0]["evaluation"]["old"]["AP50"] == expected["old"].AP50 > 0
+    assert met[1]["evaluation"] == {}
+    assert [path.name for path in result.parent.iterdir()] == [result.name]
 
 
 @pytest.mark.parametrize("world", [1, 2, 3, 7, 20])
