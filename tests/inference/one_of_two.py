@@ -61,6 +61,7 @@ def main(folder: Path, process: Process) -> dict[str, Any]:
 
     predicted("both.jsonl", CHOSEN)
     predicted("boxes.json", BOXES)
+    predicted("few.jsonl", replace(CHOSEN, batch=16))  # one batch
     for fails_at in (1, 4):  # in the first pass, and in the second
         predicted("failed.jsonl", CHOSEN, fails_at if process.rank == 1 else -1)
     predicted("failed.jsonl", CHOSEN)

@@ -99,6 +99,30 @@ def test_each_budget_of_the_file_is_that_of_all(
             )
 
 
+@pytest.mark.parametrize("ending", ["json", "jsonl", "parquet"])
+def test_nothing_found(images: list[tuple[int, Path]], tmp_path: Path, ending: str) -> None:
+    out = tmp_path / f"out.{ending}"
+    summary = predict(random_model(RandomDetector(3)), images, out, Settings(score=2.0, workers=0))
+    assert summary.files[0].detections == len(lvdet.read_detections(out)) == 0
+
+
+def test_scores_that_are_not_numbers(images: list[tuple[int, Path]], tmp_path: Path) -> None:
+    """Of a detector whose training has gone wrong: they are no detections."""
+
+    class Diverged(RandomDetector):
+        def candidates(self, features: list[torch.Tensor], batch: Batch) -> Candidates:
+            found = super().candidates(features, batch)
+            found.score[:, ::2] = torch.nan
+            return found
+
+    out = tmp_path / "out.json"
+    predict(random_model(Diverged(3)), images, out, Settings(workers=0))
+    expected = brute_force(
+        random_model(Diverged(3)), images, dets_per_class=10_000, score=1e-7, nms=0.5
+    )
+    assert_same(records_of(out), expected)
+
+
 def test_without_masks(images: list[tuple[int, Path]], tmp_path: Path) -> None:
     detector = RandomDetector(3)
     expected = brute_force(

@@ -110,6 +110,8 @@ def test_the_same_as_one(folder: Path, met: list[dict[str, Any]]) -> None:
     """Byte for byte, each with its own half of the batches."""
     assert written(folder, "both.jsonl", CHOSEN) == one(folder, "both.jsonl", CHOSEN)
     assert written(folder, "boxes.json", BOXES) == one(folder, "boxes.json", BOXES)
+    one_batch = replace(CHOSEN, batch=16)
+    assert written(folder, "few.jsonl", CHOSEN) == one(folder, "few.jsonl", one_batch)
     assert not list(folder.glob("both*.work")) + list(folder.glob("boxes*.work"))
     for name, passes, files in (("both.jsonl", 2, 2), ("boxes.json", 1, 1)):
         assert [one[name][0][:2] for one in met] == [[11, files], [11, 0]]
