@@ -145,23 +145,24 @@ def measure(model: LoadedModel, images: list[tuple[int, Path]], folder: Path, op
     some = images[: 4 * options.batch]
     predict(model, some, folder / "warm.jsonl", replace(base, masks=True, dets_per_class=100))
     print(f"warm-up: {time.perf_counter() - begun:.1f} s for {len(some)} images", flush=True)
-    for name, settings in {
-        "boxes, 300/image and 10,000/class": base,
-        "boxes, 10,000/class": replace(base, dets_per_image=0),
-        "boxes, 300/image": replace(base, dets_per_class=0),
-    }.items():
+    few = images[: options.masked]
+    for name, settings, some in (
+        (f"300/image and {base.dets_per_class:,}/class", base, images),
+        (f"{base.dets_per_class:,}/class", replace(base, dets_per_image=0), images),
+        ("300/image", replace(base, dets_per_class=0), few),
+    ):
         clock, out = Clock(), folder / "boxes.jsonl"
-        done = predict(model, images, out, settings, clock)
+        done = predict(model, some, out, settings, clock)
         print(
-            f"{name.replace('10,000', f'{options.dets_per_class:,}')}, floor {settings.score:g}: "
-            f"{done.files[0].detections:,} detections on {len(images):,} images, "
+            f"boxes, {name}, floor {settings.score:g}: "
+            f"{done.files[0].detections:,} detections on {len(some):,} images, "
             f"{done.files[0].full_classes:,} classes full"
         )
         clock.report("boxes")
         memory(options)
     clock, out = Clock(), folder / "masks.jsonl"
     settings = replace(base, masks=True, dets_per_class=options.masks_per_class)
-    done = predict(model, images[: options.masked], out, settings, clock)
+    done = predict(model, few, out, settings, clock)
     rows = done.files[0].detections
     print(
         f"masks, 300/image and {options.masks_per_class:,}/class: {rows:,} detections on "
