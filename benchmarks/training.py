@@ -22,8 +22,11 @@ import torchvision
 from torch import Tensor, nn
 from torchvision.models import detection
 
-from lvdet.training.configuration.config import Config, Model
+from lvdet.training.configuration.config import Config, Model, Schedule
 from lvdet.training.data.batch import Batch, Objects
+from lvdet.training.loop.optimizer import build_optimizer
+from lvdet.training.loop.step import descend, differentiate, precision_on
+from lvdet.training.loop.step_graphs import StepGraphs
 from lvdet.training.model.backbones import FoldedConv2d, freeze_norms
 from lvdet.training.model.build import build_detector
 from lvdet.training.model.classifier import Frequencies
@@ -61,6 +64,7 @@ def main() -> None:
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--profile", action="store_true")
     parser.add_argument("--no-models", action="store_true")
+    parser.add_argument("--no-graphs", action="store_true", help="as run.cuda_graphs = false")
     options = parser.parse_args()
     device = torch.device(options.device)
     gpu = torch.cuda.get_device_name() if device.type == "cuda" else "CPU"
@@ -251,14 +255,14 @@ def check_losses(theirs: Any, ours: Any, batch: Any) -> None:
         part.recipe = recipe
 
 
-def compare(theirs: nn.Module, ours: nn.Module, batches: list[Any], options: Any) -> None:
+def compare(theirs: nn.Module, ours: Detector, batches: list[Any], options: Any) -> None:
     """Rounds of steps in turns; medians of images a second, and the memory each needs."""
     device = batches[0][0].pixels.device
     cuda = device.type == "cuda"
     torch.set_float32_matmul_precision("high")
     steps = {
         "torchvision": stepper(theirs, lambda m, b: m(b[1], b[2]), fused=False),
-        "lvdet": stepper(ours, lambda m, b: m(b[0]), fused=cuda),
+        "lvdet": our_stepper(ours, cuda_graphs=cuda and not options.no_graphs),
     }
     rates: dict[str, list[float]] = {name: [] for name in steps}
     peak: dict[str, int] = {}
@@ -316,10 +320,27 @@ def stepper(
     return step
 
 
-def show_profile(ours: nn.Module, batches: list[Any]) -> None:
+def our_stepper(ours: Detector, *, cuda_graphs: bool) -> Callable[[Any], Tensor]:
+    """A whole training step, as in a run."""
+    ours.train()
+    optimizer = build_optimizer(ours, Schedule(rate=0.0005))
+    precision = precision_on(ours.mean.device, "")
+    graphs = StepGraphs(ours, precision) if cuda_graphs else None
+
+    def step(batch: Any) -> Tensor:
+        losses = graphs.differentiate(batch[0]) if graphs is not None else None
+        if losses is None:
+            losses = differentiate(ours, ours, batch[0], precision, 1)
+        descend(ours, optimizer, 0.0005, 0.0)
+        return torch.stack(list(losses.values())).sum()
+
+    return step
+
+
+def show_profile(ours: Detector, batches: list[Any]) -> None:
     from torch.profiler import ProfilerActivity, profile
 
-    step = stepper(ours, lambda m, b: m(b[0]), fused=True)
+    step = our_stepper(ours, cuda_graphs=False)
     for number in range(3):
         step(batches[number])
     with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as found:
@@ -339,7 +360,7 @@ def one_step(kind: str, backbone: str, options: Any, device: torch.device, batch
     counts = np.full(options.classes, 100, dtype=np.int64)
     detector = build_detector(Config(model=model), Frequencies(10_000, counts, counts)).to(device)
     detector = detector.to(memory_format=torch.channels_last)
-    step = stepper(detector, lambda m, b: m(b[0]), fused=device.type == "cuda")
+    step = our_stepper(detector, cuda_graphs=False)
     losses = [float(step(batch)) for _ in range(3)]
     begin = time.perf_counter()
     for _ in range(5):

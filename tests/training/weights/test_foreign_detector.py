@@ -202,7 +202,7 @@ def test_detectron2_s_detectors(tmp_path: Path, stages: int) -> None:
         x = functional.conv2d(x, state[f"{at}.weight"], state[f"{at}.bias"]).sigmoid()
         masks = model.detector.masks(features, batch(), image, box, label)
         torch.testing.assert_close(masks, x[torch.arange(4), label], rtol=1e-3, atol=1e-3)
-    (anchors, *_) = model.detector.proposals._of(features.pyramid)
+    (anchors, *_) = model.detector.proposals.anchors(features.pyramid)
     sides = (anchors[:3, 2:] - anchors[:3, :2]).tolist()
     expected = [32 / 0.5**0.5, 32 * 0.5**0.5, 32, 32, 32 / 2**0.5, 32 * 2**0.5]
     assert [side for pair in sides for side in pair] == pytest.approx(expected, rel=1e-6)

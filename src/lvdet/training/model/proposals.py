@@ -12,6 +12,7 @@ from torchvision.models.detection.rpn import RPNHead
 
 from lvdet.training.data.batch import Batch, Objects
 from lvdet.training.loop.processes import mean_over_processes
+from lvdet.training.model.bias import fuse_biases
 from lvdet.training.model.boxes import clip, decode, encode, is_box
 from lvdet.training.model.draws import ANCHORS, uniform
 from lvdet.training.model.nms import survivors
@@ -38,6 +39,7 @@ class ProposalNetwork(nn.Module):
         super().__init__()
         self.recipe = recipe
         self.head = RPNHead(channels, len(_RATIOS))
+        fuse_biases(self.head.conv)
         self._generator = AnchorGenerator(tuple((s,) for s in sizes), (_RATIOS,) * len(sizes))
         if not recipe.whole_anchors:
             self._generator.cell_anchors = [_exact_anchors(side) for side in sizes]
@@ -50,9 +52,7 @@ class ProposalNetwork(nn.Module):
 
         count: anchors to divide by; without it those sampled, as a mean over processes
         """
-        scores, codes = self.head(pyramid)
-        scores = [_flat(level, 1).squeeze(2).float() for level in scores]
-        codes = [_flat(level, 4).float() for level in codes]
+        scores, codes = self._predicted(pyramid)
         anchors = self.anchors(pyramid)
         with torch.no_grad():
             found = self._best(scores, codes, anchors, batch.size)
@@ -60,6 +60,24 @@ class ProposalNetwork(nn.Module):
             return found, {}
         losses = self._losses(scores, codes, anchors, batch.objects, batch.seed, count)
         return found, losses
+
+    def _predicted(self, pyramid: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        """[B, A] objectness and [B, A, 4] codes of each level.
+
+        Both are one convolution. Its outputs are filled up to a multiple of 8, as matrix units
+        take them.
+        """
+        last = self.head.cls_logits, self.head.bbox_pred
+        number = len(_RATIOS)
+        spare = -5 * number % 8
+        weight = functional.pad(torch.cat([conv.weight for conv in last]), (0,) * 7 + (spare,))
+        bias = functional.pad(torch.cat([conv.bias for conv in last]), (0, spare))
+        scores, codes = [], []
+        for level in pyramid:
+            found = functional.conv2d(self.head.conv(level), weight, bias).float()
+            scores.append(_flat(found[:, :number], 1).squeeze(2))
+            codes.append(_flat(found[:, number : 5 * number], 4))
+        return scores, codes
 
     def anchors_sampled(self, pyramid: list[Tensor], objects: Objects, seed: Tensor) -> Tensor:
         """Scalar, how many anchors the losses are over."""
