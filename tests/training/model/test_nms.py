@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from lvdet.training.model import nms
 from lvdet.training.model.nms import class_nms, survivors
-from training.model.interpreted import assert_same
 
 
 def some_boxes(seed: int, number: int) -> torch.Tensor:
@@ -57,27 +56,3 @@ def test_classes(seed: int, number: int, at_once: int) -> None:
             mine = order[group[order] == name]
             kept[mine] = torch.tensor(by_definition(box[mine], threshold))
         assert rows.tolist() == order[kept[order]].tolist()
-
-
-_SCRIPT = """
-import torch
-from lvdet.training.model.nms import survivors
-from lvdet.training.model.nms_kernels import survivors_on_gpu
-
-torch.manual_seed(0)
-for number in (1, 31, 32, 33, 100, 290):
-    low = torch.randint(0, 40, (3, number, 2))
-    box = torch.cat([low, low + torch.randint(0, 30, (3, number, 2))], dim=2).float()
-    there = torch.rand(3, number) < 0.9
-    for threshold in (0.3, 0.7):
-        assert torch.equal(
-            survivors(box, there, threshold), survivors_on_gpu(box, there, threshold)
-        ), (number, threshold)
-nothing = survivors_on_gpu(torch.zeros(2, 0, 4), torch.zeros(2, 0, dtype=torch.bool), 0.5)
-assert nothing.shape == (2, 0)
-print("same")
-"""
-
-
-def test_the_kernels_of_a_gpu_keep_the_same() -> None:
-    assert_same(_SCRIPT)

@@ -19,7 +19,7 @@ from lvdet.training.data.batch import Batch, Objects
 from lvdet.training.loop.step import arithmetic
 from lvdet.training.model.detector import Detector, Samples
 
-#: Steps of a size before it is recorded: about what recording costs.
+#: Steps of a size before it is recorded, which takes as long as a record saves in so many.
 SEEN = 30
 #: Sizes of batches that are recorded.
 SIZES = 8
@@ -29,6 +29,19 @@ ROOMS = 8
 SPARE = 1.5
 
 Size = tuple[int, ...]
+
+
+class Sightings:
+    """How often batches of each size came."""
+
+    def __init__(self) -> None:
+        self._of: Counter[Size] = Counter()
+
+    def often(self, size: Size) -> bool:
+        """Counts one more; whether recording this size is worth it: among images of many sizes
+        there may be none."""
+        self._of[size] += 1
+        return self._of[size] > SEEN and self._of[size] * 2 * SIZES >= self._of.total()
 
 
 class _Record(NamedTuple):
@@ -58,7 +71,7 @@ class StepGraphs:
         self._trained = [p for p in detector.parameters() if p.requires_grad]
         self._gradients: list[Tensor] = []
         self._names: tuple[str, ...] = ()
-        self._seen: Counter[Size] = Counter()
+        self._seen = Sightings()
         self._records: dict[Size, _Record] = {}
         self._pool = torch.cuda.graph_pool_handle()
         self._open = True
@@ -66,16 +79,14 @@ class StepGraphs:
     def differentiate(self, batch: Batch) -> dict[str, Tensor] | None:
         """What `step.differentiate` does with a batch in one part; None where its size is not
         recorded, and nothing was done."""
-        size = _size(batch)
+        size = size_of(batch)
+        often = self._seen.often(size)
         record = self._records.get(size)
-        if record is None:
-            self._seen[size] += 1
-            if not self._open or self._seen[size] <= SEEN:
-                return None
+        if record is None and self._open and often:
             record = self._recorded(batch, size)
-            if record is None:
-                return None
-        _copy(batch, record.batch)
+        if record is None:
+            return None
+        copy_into(record.batch, batch)
         record.begin.replay()
         foreground = int(record.samples.foreground)
         graph, row = next(end for room, end in record.ends.items() if room >= foreground)
@@ -101,8 +112,8 @@ class StepGraphs:
         detector, recipe = self._detector, self._detector.recipe
         if not self._gradients:
             self._gradients = [torch.empty_like(parameter) for parameter in self._trained]
-        held = _like(batch, size[-1])
-        _copy(batch, held)
+        held = room_like(batch, size[-1])
+        copy_into(held, batch)
         begin = torch.cuda.CUDAGraph()
         with self._recording(begin), arithmetic(held, self._precision):
             samples = detector.samples(held)
@@ -128,13 +139,13 @@ class StepGraphs:
         return torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local")
 
 
-def _size(batch: Batch) -> Size:
+def size_of(batch: Batch) -> Size:
     """Of the images, and of the room for objects, as a power of two."""
     assert batch.objects is not None
     return (*batch.pixels.shape, max(16, 1 << (batch.objects.label.shape[1] - 1).bit_length()))
 
 
-def _like(batch: Batch, room: int) -> Batch:
+def room_like(batch: Batch, room: int) -> Batch:
     """Memory for a batch with room for so many objects in an image."""
 
     def wider(tensor: Tensor) -> Tensor:
@@ -150,11 +161,11 @@ def _like(batch: Batch, room: int) -> Batch:
     )
 
 
-def _copy(batch: Batch, to: Batch) -> None:
+def copy_into(held: Batch, batch: Batch) -> None:
     """Puts a batch where a record reads it; what room is left for objects has none."""
-    assert to.objects is not None
-    to.objects.label.fill_(-1)
-    for source, target in zip(batch.tensors, to.tensors, strict=True):
+    assert held.objects is not None
+    held.objects.label.fill_(-1)
+    for source, target in zip(batch.tensors, held.tensors, strict=True):
         part = target if source.shape == target.shape else target[:, : source.shape[1]]
         part.copy_(source)
 
