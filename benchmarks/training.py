@@ -78,6 +78,8 @@ def main() -> None:
     check_suppression(device)
     theirs, ours = twins(options, device, batches)
     check_losses(theirs, ours, batches[0])
+    if device.type == "cuda" and not options.no_graphs:
+        check_graphs(ours, batches)
     compare(theirs, ours, batches, options)
     if options.profile:
         show_profile(ours, batches)
@@ -255,6 +257,33 @@ def check_losses(theirs: Any, ours: Any, batch: Any) -> None:
         part.recipe = recipe
 
 
+def check_graphs(ours: Detector, batches: list[Any]) -> None:
+    """A step as a CUDA graph has the losses and gradients of one that is not, in float32."""
+    graphs = StepGraphs(ours, "fp32")
+    worst = [0.0, 0.0]
+    trained = [parameter for parameter in ours.train().parameters() if parameter.requires_grad]
+    for batch, _, _ in batches:
+        ours.zero_grad(set_to_none=True)
+        expected = differentiate(ours, ours, batch, "fp32", 1)
+        slopes = [parameter.grad for parameter in trained]
+        losses = None
+        while losses is None:  # until it has come often enough
+            losses = graphs.differentiate(batch)
+        for name, value in expected.items():
+            worst[0] = max(worst[0], abs(losses[name].item() / value.item() - 1))
+        for slope, parameter in zip(slopes, trained, strict=True):
+            assert slope is not None
+            assert parameter.grad is not None
+            worst[1] = max(worst[1], ((slope - parameter.grad).norm() / slope.norm()).item())
+    ours.zero_grad(set_to_none=True)
+    print(
+        f"steps as CUDA graphs, float32, {len(batches)} batches: losses differ by up to "
+        f"{worst[0]:.1e}, gradients by {worst[1]:.1e}"
+    )
+    if max(worst) > 1e-3:
+        sys.exit("a recorded step differs")
+
+
 def compare(theirs: nn.Module, ours: Detector, batches: list[Any], options: Any) -> None:
     """Rounds of steps in turns; medians of images a second, and the memory each needs."""
     device = batches[0][0].pixels.device
@@ -265,13 +294,16 @@ def compare(theirs: nn.Module, ours: Detector, batches: list[Any], options: Any)
         "lvdet": our_stepper(ours, cuda_graphs=cuda and not options.no_graphs),
     }
     rates: dict[str, list[float]] = {name: [] for name in steps}
+    held: dict[str, int] = {}
     peak: dict[str, int] = {}
     last: dict[str, float] = {}
     for name, step in steps.items():
+        held[name] = -unused() if cuda else 0
         for number in range(options.warm_up):
             loss = step(batches[number % len(batches)])
             if number in (0, options.warm_up // 2, options.warm_up - 1):
                 print(f"{name:<12} loss of step {number + 1}: {float(loss):.3f}")
+        held[name] += unused() if cuda else 0
     for _ in range(options.rounds):
         for name, step in steps.items():
             if cuda:
@@ -289,10 +321,11 @@ def compare(theirs: nn.Module, ours: Detector, batches: list[Any], options: Any)
             rates[name].append(options.steps * options.images / took)
     for name, values in rates.items():
         middle = statistics.median(values)
+        memory = (held[name] + peak.get(name, 0)) / 2**30
         print(
             f"{name:<12} {middle:7.1f} images/s ({1000 * options.images / middle:6.1f} ms a step; "
             f"rounds {', '.join(f'{value:.0f}' for value in values)}), "
-            f"{peak.get(name, 0) / 2**30:.2f} GiB over weights and optimiser, loss {last[name]:.3f}"
+            f"{memory:.2f} GiB over weights and optimiser, loss {last[name]:.3f}"
         )
     ratio = statistics.median(rates["lvdet"]) / statistics.median(rates["torchvision"])
     print(f"lvdet / torchvision: {ratio:.2f} x")
@@ -318,6 +351,12 @@ def stepper(
         return loss.detach()
 
     return step
+
+
+def unused() -> int:
+    """Bytes that are kept though no tensor has them now: those of CUDA graphs."""
+    torch.cuda.empty_cache()
+    return torch.cuda.memory_reserved() - torch.cuda.memory_allocated()
 
 
 def our_stepper(ours: Detector, *, cuda_graphs: bool) -> Callable[[Any], Tensor]:
