@@ -259,6 +259,8 @@ def check_losses(theirs: Any, ours: Any, batch: Any) -> None:
 
 def check_graphs(ours: Detector, batches: list[Any]) -> None:
     """A step as a CUDA graph has the losses and gradients of one that is not, in float32."""
+    precise = torch.backends.cudnn.allow_tf32
+    torch.backends.cudnn.allow_tf32 = False
     graphs = StepGraphs(ours, "fp32")
     worst = [0.0, 0.0]
     trained = [parameter for parameter in ours.train().parameters() if parameter.requires_grad]
@@ -276,6 +278,7 @@ def check_graphs(ours: Detector, batches: list[Any]) -> None:
             assert parameter.grad is not None
             worst[1] = max(worst[1], ((slope - parameter.grad).norm() / slope.norm()).item())
     ours.zero_grad(set_to_none=True)
+    torch.backends.cudnn.allow_tf32 = precise
     print(
         f"steps as CUDA graphs, float32, {len(batches)} batches: losses differ by up to "
         f"{worst[0]:.1e}, gradients by {worst[1]:.1e}"
