@@ -26,7 +26,7 @@ from lvdet.training.configuration.config import Config, Model, Schedule
 from lvdet.training.data.batch import Batch, Objects
 from lvdet.training.loop.optimizer import build_optimizer
 from lvdet.training.loop.step import descend, differentiate, precision_on
-from lvdet.training.loop.step_graphs import StepGraphs
+from lvdet.training.loop.step_graphs import SEEN, StepGraphs
 from lvdet.training.model.backbones import FoldedConv2d, freeze_norms
 from lvdet.training.model.build import build_detector
 from lvdet.training.model.classifier import Frequencies
@@ -268,9 +268,10 @@ def check_graphs(ours: Detector, batches: list[Any]) -> None:
         ours.zero_grad(set_to_none=True)
         expected = differentiate(ours, ours, batch, "fp32", 1)
         slopes = [parameter.grad for parameter in trained]
-        losses = None
-        while losses is None:  # until it has come often enough
-            losses = graphs.differentiate(batch)
+        tries = (graphs.differentiate(batch) for _ in range(SEEN + 1))
+        losses = next((found for found in tries if found is not None), None)
+        if losses is None:
+            sys.exit("a step was not recorded: is the GPU's memory full?")
         for name, value in expected.items():
             worst[0] = max(worst[0], abs(losses[name].item() / value.item() - 1))
         for slope, parameter in zip(slopes, trained, strict=True):
