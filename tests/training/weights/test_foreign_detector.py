@@ -156,7 +156,7 @@ def test_detectron2_s_detectors(tmp_path: Path, stages: int) -> None:
     state = detectron2_state(3, stages)
     arrays = {name: tensor.numpy() for name, tensor in state.items()}
     content = {"model": arrays, "__author__": "Detectron2 Model Zoo"}
-    (tmp_path / "model.pkl").write_bytes(pickle.dumps(content, 2))
+    (tmp_path / "model.pkl").write_bytes(pickle.dumps(content, 4))
     model = load_foreign(tmp_path / "model.pkl", NAMES, "x.json", CPU)
     assert model.config.model.kind == ("mask_rcnn" if stages == 1 else "cascade_rcnn")
     box = torch.tensor([[3.0, 5, 40, 60], [20, 10, 150, 120], [0, 0, 158, 126], [50, 60, 59, 66]])
