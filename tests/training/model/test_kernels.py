@@ -6,8 +6,8 @@ from training.model.interpreted import assert_same
 
 _SUPPRESSION = """
 import torch
-from lvdet.training.model.nms import survivors
-from lvdet.training.model.nms_kernels import survivors_on_gpu
+from lvdet.training.model.nms import suppressed_in_groups, survivors
+from lvdet.training.model.nms_kernels import suppressed_on_gpu, survivors_on_gpu
 
 torch.manual_seed(0)
 for number, threshold in ((1, 0.3), (31, 0.7), (32, 0.3), (33, 0.7), (100, 0.3), (290, 0.7)):
@@ -17,6 +17,15 @@ for number, threshold in ((1, 0.3), (31, 0.7), (32, 0.3), (33, 0.7), (100, 0.3),
     assert torch.equal(
         survivors(box, there, threshold), survivors_on_gpu(box, there, threshold)
     ), number
+for count, threshold in ((0, 0.3), (1, 0.7), (30, 0.3), (30, 0.7)):
+    low = torch.randint(0, 20, (count + 2, 2))
+    box = torch.cat([low, low + torch.randint(1, 30, (count + 2, 2))], dim=1).float()
+    group = torch.randint(0, 4, (count,)).sort()[0]
+    begin = torch.searchsorted(group, torch.arange(5))
+    assert torch.equal(
+        suppressed_in_groups(box, begin, threshold, 60),
+        suppressed_on_gpu(box, begin, threshold, 60),
+    ), (count, threshold)
 nothing = survivors_on_gpu(torch.zeros(2, 0, 4), torch.zeros(2, 0, dtype=torch.bool), 0.5)
 assert nothing.shape == (2, 0)
 """
