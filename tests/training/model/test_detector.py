@@ -57,6 +57,42 @@ def test_losses_have_names_and_every_weight_a_gradient(kind: str, masks: bool) -
     assert empty == {"rpn_box", *(n for n in losses if n.startswith(("box", "mask")))}
 
 
+@pytest.mark.parametrize("kind", ["mask_rcnn", "cascade_rcnn"])
+@pytest.mark.parametrize("objects", [True, False])
+def test_room_for_the_foreground_changes_nothing(kind: str, objects: bool) -> None:
+    detector = made(kind=kind).train()
+    batch = random_batch(1)[0]
+    batch = batch if objects else without_objects(batch)
+
+    def found(room: int) -> tuple[dict[str, torch.Tensor], list[torch.Tensor]]:
+        samples = detector.samples(batch)
+        assert samples.foreground <= 48
+        losses = detector.losses(batch, samples, room=room)
+        parameters = list(detector.parameters())
+        return losses, list(torch.autograd.grad(torch.stack([*losses.values()]).sum(), parameters))
+
+    least = max(1, int(detector.samples(batch).foreground))
+    losses, gradients = found(0)
+    for room in (least, least + 5, 3 * 64):
+        others, slopes = found(room)
+        for name, loss in losses.items():
+            torch.testing.assert_close(others[name], loss, rtol=1e-6, atol=1e-6, msg=name)
+        for slope, gradient in zip(slopes, gradients, strict=True):
+            assert (slope - gradient).norm() <= 1e-5 * gradient.norm() + 1e-9
+
+
+def test_the_order_of_boxes_does_not_matter() -> None:
+    detector = made().train()
+    batch = random_batch(1)[0]
+    samples = detector.samples(batch)
+    order = torch.randperm(samples.boxes.label.shape[1], generator=torch.Generator().manual_seed(0))
+    turned = samples._replace(boxes=_Boxes(*(values[:, order] for values in samples.boxes)))
+    for room in (0, int(samples.foreground), 100):
+        losses, others = (detector.losses(batch, some, room=room) for some in (samples, turned))
+        for name, loss in losses.items():
+            torch.testing.assert_close(others[name], loss, rtol=1e-6, atol=1e-6, msg=name)
+
+
 def test_a_loss_does_not_depend_on_how_images_share_batches() -> None:
     detector = made().train()
     batch = random_batch(2, images=4)[0]

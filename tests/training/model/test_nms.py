@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lvdet.training.model.nms import suppressed_in_groups, survivors
-from training.model.interpreted import assert_same
 
 
 def some_boxes(seed: int, number: int) -> torch.Tensor:
@@ -56,37 +55,3 @@ def test_groups(seed: int, number: int, behind: int) -> None:
             for kept in by_definition(box[first:last], threshold)
         ]
         assert got.tolist() == expected + [False] * behind
-
-
-_SCRIPT = """
-import torch
-from lvdet.training.model.nms import suppressed_in_groups, survivors
-from lvdet.training.model.nms_kernels import suppressed_on_gpu, survivors_on_gpu
-
-torch.manual_seed(0)
-for number in (1, 31, 32, 33, 100, 290):
-    low = torch.randint(0, 40, (3, number, 2))
-    box = torch.cat([low, low + torch.randint(0, 30, (3, number, 2))], dim=2).float()
-    there = torch.rand(3, number) < 0.9
-    for threshold in (0.3, 0.7):
-        assert torch.equal(
-            survivors(box, there, threshold), survivors_on_gpu(box, there, threshold)
-        ), (number, threshold)
-for count in (0, 1, 30):
-    low = torch.randint(0, 20, (count + 2, 2))
-    box = torch.cat([low, low + torch.randint(1, 30, (count + 2, 2))], dim=1).float()
-    group = torch.randint(0, 4, (count,)).sort()[0]
-    begin = torch.searchsorted(group, torch.arange(5))
-    for threshold in (0.3, 0.7):
-        assert torch.equal(
-            suppressed_in_groups(box, begin, threshold, 60),
-            suppressed_on_gpu(box, begin, threshold, 60),
-        ), (count, threshold)
-nothing = survivors_on_gpu(torch.zeros(2, 0, 4), torch.zeros(2, 0, dtype=torch.bool), 0.5)
-assert nothing.shape == (2, 0)
-print("same")
-"""
-
-
-def test_the_kernels_of_a_gpu_keep_the_same() -> None:
-    assert_same(_SCRIPT)

@@ -159,7 +159,7 @@ def test_detectron2_s_detectors(tmp_path: Path, stages: int) -> None:
     state = detectron2_state(3, stages)
     arrays = {name: tensor.numpy() for name, tensor in state.items()}
     content = {"model": arrays, "__author__": "Detectron2 Model Zoo"}
-    (tmp_path / "model.pkl").write_bytes(pickle.dumps(content, 2))
+    (tmp_path / "model.pkl").write_bytes(pickle.dumps(content, 4))
     model = load_foreign(tmp_path / "model.pkl", NAMES, "x.json", CPU)
     assert model.config.model.kind == ("mask_rcnn" if stages == 1 else "cascade_rcnn")
     box = torch.tensor([[3.0, 5, 40, 60], [20, 10, 150, 120], [0, 0, 158, 126], [50, 60, 59, 66]])
@@ -205,7 +205,7 @@ def test_detectron2_s_detectors(tmp_path: Path, stages: int) -> None:
         x = functional.conv2d(x, state[f"{at}.weight"], state[f"{at}.bias"]).sigmoid()
         masks = model.detector.masks(features, batch(), image, box, label)
         torch.testing.assert_close(masks, x[torch.arange(4), label], rtol=1e-3, atol=1e-3)
-    (anchors, *_) = model.detector.proposals._of(features.pyramid)
+    (anchors, *_) = model.detector.proposals.anchors(features.pyramid)
     sides = (anchors[:3, 2:] - anchors[:3, :2]).tolist()
     expected = [32 / 0.5**0.5, 32 * 0.5**0.5, 32, 32, 32 / 2**0.5, 32 * 2**0.5]
     assert [side for pair in sides for side in pair] == pytest.approx(expected, rel=1e-6)

@@ -22,6 +22,7 @@ from lvdet.training.loop.processes import Process
 from lvdet.training.loop.retraining import fix_statistics
 from lvdet.training.loop.schedule import rate_at, resolved_schedule
 from lvdet.training.loop.step import descend, differentiate, precision_on, step_seed
+from lvdet.training.loop.step_graphs import StepGraphs
 from lvdet.training.loop.step_losses import StepLosses, require_finite
 from lvdet.training.loop.stopping import Stop, StoppedError
 from lvdet.training.records.checkpoint import (
@@ -75,6 +76,7 @@ class Training:
         self.losses = StepLosses()
         self.schedule = resolved_schedule(self.config)
         self.precision = precision_on(self.process.device, self.config.run.precision)
+        self.graphs = self._graphs()
         # What stays in float32, as the last layer does, is multiplied in TF32 on a GPU.
         torch.set_float32_matmul_precision("high")
 
@@ -126,10 +128,20 @@ class Training:
     def train_step(self, batch: Batch) -> None:
         """A step with a batch on the device."""
         torch.manual_seed(step_seed(self.config.run.seed, self.step))
-        parts = self.schedule.accumulate
-        self.losses.add(differentiate(self.model, self.detector, batch, self.precision, parts))
+        losses = self.graphs.differentiate(batch) if self.graphs is not None else None
+        if losses is None:
+            parts = self.schedule.accumulate
+            losses = differentiate(self.model, self.detector, batch, self.precision, parts)
+        self.losses.add(losses)
         rate = rate_at(self.schedule, self.step)
         descend(self.model, self.optimizer, rate, self.schedule.clip)
+
+    def _graphs(self) -> StepGraphs | None:
+        """Steps as CUDA graphs, for a GPU that takes all images of a step at once."""
+        whole = self.process.world == 1 and self.schedule.accumulate == 1
+        if self.process.device.type != "cuda" or not whole or not self.config.run.cuda_graphs:
+            return None
+        return StepGraphs(self.detector, self.precision)
 
     def _train_mode(self) -> None:
         self.model.train()
