@@ -22,8 +22,11 @@ import torchvision
 from torch import Tensor, nn
 from torchvision.models import detection
 
-from lvdet.training.configuration.config import Config, Model
+from lvdet.training.configuration.config import Config, Model, Schedule
 from lvdet.training.data.batch import Batch, Objects
+from lvdet.training.loop.optimizer import build_optimizer
+from lvdet.training.loop.step import descend, differentiate, precision_on
+from lvdet.training.loop.step_graphs import SEEN, StepGraphs
 from lvdet.training.model.backbones import FoldedConv2d, freeze_norms
 from lvdet.training.model.build import build_detector
 from lvdet.training.model.classifier import Frequencies
@@ -61,6 +64,7 @@ def main() -> None:
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--profile", action="store_true")
     parser.add_argument("--no-models", action="store_true")
+    parser.add_argument("--no-graphs", action="store_true", help="as run.cuda_graphs = false")
     options = parser.parse_args()
     device = torch.device(options.device)
     gpu = torch.cuda.get_device_name() if device.type == "cuda" else "CPU"
@@ -74,6 +78,8 @@ def main() -> None:
     check_suppression(device)
     theirs, ours = twins(options, device, batches)
     check_losses(theirs, ours, batches[0])
+    if device.type == "cuda" and not options.no_graphs:
+        check_graphs(ours, batches)
     compare(theirs, ours, batches, options)
     if options.profile:
         show_profile(ours, batches)
@@ -251,23 +257,57 @@ def check_losses(theirs: Any, ours: Any, batch: Any) -> None:
         part.recipe = recipe
 
 
-def compare(theirs: nn.Module, ours: nn.Module, batches: list[Any], options: Any) -> None:
+def check_graphs(ours: Detector, batches: list[Any]) -> None:
+    """A step as a CUDA graph has the losses and gradients of one that is not, in float32."""
+    precise = torch.backends.cudnn.allow_tf32
+    torch.backends.cudnn.allow_tf32 = False
+    graphs = StepGraphs(ours, "fp32")
+    worst = [0.0, 0.0]
+    trained = [parameter for parameter in ours.train().parameters() if parameter.requires_grad]
+    for batch, _, _ in batches:
+        ours.zero_grad(set_to_none=True)
+        expected = differentiate(ours, ours, batch, "fp32", 1)
+        slopes = [parameter.grad for parameter in trained]
+        tries = (graphs.differentiate(batch) for _ in range(SEEN + 1))
+        losses = next((found for found in tries if found is not None), None)
+        if losses is None:
+            sys.exit("a step was not recorded: is the GPU's memory full?")
+        for name, value in expected.items():
+            worst[0] = max(worst[0], abs(losses[name].item() / value.item() - 1))
+        for slope, parameter in zip(slopes, trained, strict=True):
+            assert slope is not None
+            assert parameter.grad is not None
+            worst[1] = max(worst[1], ((slope - parameter.grad).norm() / slope.norm()).item())
+    ours.zero_grad(set_to_none=True)
+    torch.backends.cudnn.allow_tf32 = precise
+    print(
+        f"steps as CUDA graphs, float32, {len(batches)} batches: losses differ by up to "
+        f"{worst[0]:.1e}, gradients by {worst[1]:.1e}"
+    )
+    if max(worst) > 1e-3:
+        sys.exit("a recorded step differs")
+
+
+def compare(theirs: nn.Module, ours: Detector, batches: list[Any], options: Any) -> None:
     """Rounds of steps in turns; medians of images a second, and the memory each needs."""
     device = batches[0][0].pixels.device
     cuda = device.type == "cuda"
     torch.set_float32_matmul_precision("high")
     steps = {
         "torchvision": stepper(theirs, lambda m, b: m(b[1], b[2]), fused=False),
-        "lvdet": stepper(ours, lambda m, b: m(b[0]), fused=cuda),
+        "lvdet": our_stepper(ours, cuda_graphs=cuda and not options.no_graphs),
     }
     rates: dict[str, list[float]] = {name: [] for name in steps}
+    held: dict[str, int] = {}
     peak: dict[str, int] = {}
     last: dict[str, float] = {}
     for name, step in steps.items():
+        held[name] = -unused() if cuda else 0
         for number in range(options.warm_up):
             loss = step(batches[number % len(batches)])
             if number in (0, options.warm_up // 2, options.warm_up - 1):
                 print(f"{name:<12} loss of step {number + 1}: {float(loss):.3f}")
+        held[name] += unused() if cuda else 0
     for _ in range(options.rounds):
         for name, step in steps.items():
             if cuda:
@@ -285,10 +325,11 @@ def compare(theirs: nn.Module, ours: nn.Module, batches: list[Any], options: Any
             rates[name].append(options.steps * options.images / took)
     for name, values in rates.items():
         middle = statistics.median(values)
+        memory = (held[name] + peak.get(name, 0)) / 2**30
         print(
             f"{name:<12} {middle:7.1f} images/s ({1000 * options.images / middle:6.1f} ms a step; "
             f"rounds {', '.join(f'{value:.0f}' for value in values)}), "
-            f"{peak.get(name, 0) / 2**30:.2f} GiB over weights and optimiser, loss {last[name]:.3f}"
+            f"{memory:.2f} GiB over weights and optimiser, loss {last[name]:.3f}"
         )
     ratio = statistics.median(rates["lvdet"]) / statistics.median(rates["torchvision"])
     print(f"lvdet / torchvision: {ratio:.2f} x")
@@ -316,10 +357,33 @@ def stepper(
     return step
 
 
-def show_profile(ours: nn.Module, batches: list[Any]) -> None:
+def unused() -> int:
+    """Bytes that are kept though no tensor has them now: those of CUDA graphs."""
+    torch.cuda.empty_cache()
+    return torch.cuda.memory_reserved() - torch.cuda.memory_allocated()
+
+
+def our_stepper(ours: Detector, *, cuda_graphs: bool) -> Callable[[Any], Tensor]:
+    """A whole training step, as in a run."""
+    ours.train()
+    optimizer = build_optimizer(ours, Schedule(rate=0.0005))
+    precision = precision_on(ours.mean.device, "")
+    graphs = StepGraphs(ours, precision) if cuda_graphs else None
+
+    def step(batch: Any) -> Tensor:
+        losses = graphs.differentiate(batch[0]) if graphs is not None else None
+        if losses is None:
+            losses = differentiate(ours, ours, batch[0], precision, 1)
+        descend(ours, optimizer, 0.0005, 0.0)
+        return torch.stack(list(losses.values())).sum()
+
+    return step
+
+
+def show_profile(ours: Detector, batches: list[Any]) -> None:
     from torch.profiler import ProfilerActivity, profile
 
-    step = stepper(ours, lambda m, b: m(b[0]), fused=True)
+    step = our_stepper(ours, cuda_graphs=False)
     for number in range(3):
         step(batches[number])
     with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as found:
@@ -339,7 +403,7 @@ def one_step(kind: str, backbone: str, options: Any, device: torch.device, batch
     counts = np.full(options.classes, 100, dtype=np.int64)
     detector = build_detector(Config(model=model), Frequencies(10_000, counts, counts)).to(device)
     detector = detector.to(memory_format=torch.channels_last)
-    step = stepper(detector, lambda m, b: m(b[0]), fused=device.type == "cuda")
+    step = our_stepper(detector, cuda_graphs=False)
     losses = [float(step(batch)) for _ in range(3)]
     begin = time.perf_counter()
     for _ in range(5):

@@ -30,6 +30,25 @@ CHANGES = ["schedule.steps=2", "schedule.warmup_rate=0.01", "run.log_every=1"]
 APART = 1e-2
 
 
+def started(folder: Path, out: Path, *options: str) -> list[subprocess.Popen[str]]:
+    """Both, with the environment that torchrun would give them: it takes seconds itself."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": "2"}
+    command = [sys.executable, "-m", "lvdet", "train", folder / "tiny.toml", "--output", out]
+    return [
+        subprocess.Popen(
+            [*command, "--device", "cpu", *options],
+            env=os.environ | place | {"RANK": rank, "LOCAL_RANK": rank, "OMP_NUM_THREADS": "1"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in "01"
+    ]
+
+
 def torchrun(folder: Path, out: Path, *options: str) -> subprocess.Popen[str]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -52,14 +71,16 @@ def test_two_processes_train_as_one(loss: str, tmp_path: Path) -> None:
     write_set(tmp_path, names=tuple(f"class {number}" for number in range(9)))
     changes = [*CHANGES, "schedule.batch=4", f"classifier.loss={loss}"]
     changes += ["classifier.sampled_classes=5", "classifier.others_ratio=1"]
-    with torchrun(tmp_path, tmp_path / "two", *sets(*changes)) as process:
-        out, err = process.communicate(timeout=200)
-    assert process.returncode == 0, err
-    assert "Warning" not in err
-    assert out == f"{tmp_path}/two/checkpoints/step-000000002\n"
-    assert err.count("step 2/2") == 1, "one process shows how it goes"
+    both = started(tmp_path, tmp_path / "two", *sets(*changes))
     config = read_config(tmp_path / "tiny.toml", changes)
     train(config, tmp_path / "one", device="cpu")
+    said = [process.communicate(timeout=200) for process in both]
+    for process, (_, err) in zip(both, said, strict=True):
+        assert process.returncode == 0, err
+        assert "Warning" not in err
+    assert said[0][0] == f"{tmp_path}/two/checkpoints/step-000000002\n"
+    shown = [err.count("step 2/2") for _, err in said]
+    assert shown == [1, 0], "one process shows how it goes"
     logs = [read_log(tmp_path / name / "log.jsonl") for name in ("two", "one")]
     assert [record["step"] for record in logs[0]] == [1, 2]
     for two, one in zip(*logs, strict=True):

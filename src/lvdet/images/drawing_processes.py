@@ -33,7 +33,7 @@ def in_order(
         min(workers, len(tasks)), multiprocessing.get_context("spawn"), initializer=_settle
     )
     try:
-        with _deaf_children():
+        with _deaf_children(), _single_threads():
             futures = [pool.submit(work, task) for task in tasks]
         futures.reverse()
         while futures:
@@ -57,6 +57,26 @@ def _deaf_children() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+#: How many threads the libraries start that NumPy may multiply matrices with.
+_THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
+
+
+@contextmanager
+def _single_threads() -> Iterator[None]:
+    """Processes started meanwhile multiply small matrices with one thread each: with one per core
+    in every process, threads mostly wait for each other."""
+    before = {name: os.environ.get(name) for name in _THREADS}
+    os.environ.update(dict.fromkeys(_THREADS, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def _settle() -> None:

@@ -57,6 +57,42 @@ def test_losses_have_names_and_every_weight_a_gradient(kind: str, masks: bool) -
     assert empty == {"rpn_box", *(n for n in losses if n.startswith(("box", "mask")))}
 
 
+@pytest.mark.parametrize("kind", ["mask_rcnn", "cascade_rcnn"])
+@pytest.mark.parametrize("objects", [True, False])
+def test_room_for_the_foreground_changes_nothing(kind: str, objects: bool) -> None:
+    detector = made(kind=kind).train()
+    batch = random_batch(1)[0]
+    batch = batch if objects else without_objects(batch)
+
+    def found(room: int) -> tuple[dict[str, torch.Tensor], list[torch.Tensor]]:
+        samples = detector.samples(batch)
+        assert samples.foreground <= 48
+        losses = detector.losses(batch, samples, room=room)
+        parameters = list(detector.parameters())
+        return losses, list(torch.autograd.grad(torch.stack([*losses.values()]).sum(), parameters))
+
+    least = max(1, int(detector.samples(batch).foreground))
+    losses, gradients = found(0)
+    for room in (least, least + 5, 3 * 64):
+        others, slopes = found(room)
+        for name, loss in losses.items():
+            torch.testing.assert_close(others[name], loss, rtol=1e-6, atol=1e-6, msg=name)
+        for slope, gradient in zip(slopes, gradients, strict=True):
+            assert (slope - gradient).norm() <= 1e-5 * gradient.norm() + 1e-9
+
+
+def test_the_order_of_boxes_does_not_matter() -> None:
+    detector = made().train()
+    batch = random_batch(1)[0]
+    samples = detector.samples(batch)
+    order = torch.randperm(samples.boxes.label.shape[1], generator=torch.Generator().manual_seed(0))
+    turned = samples._replace(boxes=_Boxes(*(values[:, order] for values in samples.boxes)))
+    for room in (0, int(samples.foreground), 100):
+        losses, others = (detector.losses(batch, some, room=room) for some in (samples, turned))
+        for name, loss in losses.items():
+            torch.testing.assert_close(others[name], loss, rtol=1e-6, atol=1e-6, msg=name)
+
+
 def test_a_loss_does_not_depend_on_how_images_share_batches() -> None:
     detector = made().train()
     batch = random_batch(2, images=4)[0]
@@ -80,11 +116,18 @@ def test_candidates(kind: str) -> None:
     with torch.inference_mode():
         features = detector.features(batch)
         found = detector.candidates(features, batch)
-    assert len(found) == 3
-    for (box, score), (height, width) in zip(found, batch.size.tolist(), strict=True):
-        assert score.shape == (len(box), CLASSES)
-        assert box.shape == ((len(box), CLASSES, 4) if kind == "mask_rcnn" else (len(box), 4))
-        assert 0 < len(box) <= 1000
+    assert found.score.shape[::2] == (3, CLASSES)
+    assert 0 < found.score.shape[1] <= 1000
+    every = found.boxes(torch.arange(found.score.numel())).view(*found.score.shape, 4)
+    some = torch.tensor([5, 3 * CLASSES, found.score.numel() - 1])
+    assert torch.equal(found.boxes(some), every.flatten(0, 2)[some])
+    for image, (height, width) in enumerate(batch.size.tolist()):
+        alone = found.of(torch.tensor([image]))
+        assert torch.equal(alone.score[0], found.score[image])
+        assert torch.equal(alone.boxes(some[:2]), every[image].flatten(0, 1)[some[:2]])
+        there = found.score[image, :, 0] > -torch.inf
+        box, score = every[image, there], found.score[image, there]
+        assert (kind == "mask_rcnn") == bool((box != box[:, :1]).any())
         assert box.min() >= 0
         assert box[..., 0::2].max() <= width
         assert box[..., 1::2].max() <= height

@@ -1,4 +1,4 @@
-"""Pooling is torchvision's pooling level by level; so is that of the kernels of a GPU."""
+"""Pooling is torchvision's pooling level by level."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import torch
 from torchvision.ops import MultiScaleRoIAlign, roi_align
 
 from lvdet.training.model.pooling import pool
-from training.model.interpreted import assert_same
 
 
 def pyramid(height: int, width: int) -> list[torch.Tensor]:
@@ -56,34 +55,3 @@ def test_aligned() -> None:
         scale = 0.25 / 2 ** int(level[row])
         alone = roi_align(levels[int(level[row])], rois[row : row + 1], 7, scale, 2, True)
         torch.testing.assert_close(got[row : row + 1], alone, rtol=1e-4, atol=1e-4)
-
-
-_SCRIPT = """
-import torch
-from lvdet.training.model.pooling import level_of, pool
-from lvdet.training.model.pooling_kernels import pool_on_gpu
-
-torch.manual_seed(0)
-levels = [torch.randn(2, 5, 96 // s, 64 // s, requires_grad=True) for s in (4, 8, 16, 32)]
-size = torch.tensor([64, 96])
-low = (torch.rand(6, 2) * 1.4 - 0.3).clamp(0, 0.9) * size
-box = torch.cat([low, torch.minimum(low + torch.exp(torch.rand(6, 2) * 7) + 0.01, size)], dim=1)
-image = torch.arange(6) % 2
-for aligned in (False, True):
-    expected = pool(levels, image, box, 2, samples=2, aligned=aligned)
-    got = pool_on_gpu(levels, level_of(box, 4), image, box, 2, 2, aligned)
-    torch.testing.assert_close(got, expected, rtol=1e-4, atol=1e-4)
-    weight = torch.randn_like(got)
-    for one, other in zip(
-        torch.autograd.grad((got * weight).sum(), levels),
-        torch.autograd.grad((expected * weight).sum(), levels),
-    ):
-        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4)
-none = pool_on_gpu(levels, level_of(box[:0], 4), image[:0], box[:0], 2, 2, True)
-assert none.shape == (0, 5, 2, 2)
-print("same")
-"""
-
-
-def test_the_kernels_of_a_gpu_pool_the_same() -> None:
-    assert_same(_SCRIPT)

@@ -42,10 +42,10 @@ def detectron2_colours(x: Tensor, deviation: tuple[float, float, float]) -> Tens
     return blue_first / torch.tensor(deviation)[:, None, None]
 
 
-def write_pickle(path: Path, state: State, author: str | None) -> Path:
+def write_pickle(path: Path, state: State, author: str | None, protocol: int = 2) -> Path:
     arrays = {name: tensor.numpy() for name, tensor in state.items()}
     content = arrays if author is None else {"model": arrays, "__author__": author}
-    path.write_bytes(pickle.dumps(content, 2))
+    path.write_bytes(pickle.dumps(content, protocol))
     return path
 
 
@@ -92,7 +92,7 @@ def test_resnets(tmp_path: Path, caffe2: bool, groups: int, width: int) -> None:
 def test_msra_s_resnet_50_as_a_backbone(tmp_path: Path) -> None:
     torch.manual_seed(0)
     state = resnet_state([3, 4, 6, 3], bottleneck=True)
-    file = write_pickle(tmp_path / "R-50.pkl", state, "MSRA")
+    file = write_pickle(tmp_path / "R-50.pkl", state, "MSRA", 4)
     found = body_weights(read_weight_file(file))
     assert (found.backbone, found.stride_in, found.folded) == ("resnet50", "1x1", False)
     pyramid = build_backbone("resnet50", "frozen", found, 32, found.stride_in)
@@ -123,7 +123,7 @@ def test_pycls_s_regnet(tmp_path: Path) -> None:
 
 def test_what_has_no_statistics_needs_frozen_norms(tmp_path: Path) -> None:
     state = resnet_state([2, 2, 2, 2], bottleneck=False, statistics=False)
-    file = write_pickle(tmp_path / "R-18.pkl", state, "MSRA")
+    file = write_pickle(tmp_path / "R-18.pkl", state, "MSRA", 4)
     with pytest.raises(InputError, match=r"normalisations have no statistics, which model\.norm"):
         build_backbone("resnet18", "batch", str(file), 32)
     with pytest.raises(InputError, match=r'stride_in is "1x1", but resnet18 has no bottlenecks'):

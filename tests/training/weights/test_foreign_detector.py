@@ -52,7 +52,7 @@ def test_torchvision_s_mask_r_cnn(tmp_path: Path) -> None:
     assert model.category_ids.tolist() == [3, 5, 9]
     with torch.no_grad():
         features = model.detector.features(batch())
-        (found,) = model.detector.candidates(features, batch())
+        found = model.detector.candidates(features, batch())
         images, _ = theirs.transform([pixels()[0].float() / 255])
         maps = theirs.backbone(images.tensors)
         for ours, map_ in zip(features.pyramid, maps.values(), strict=True):
@@ -76,8 +76,11 @@ def test_torchvision_s_mask_r_cnn(tmp_path: Path) -> None:
         moved = theirs.roi_heads.box_coder.decode(codes, boxes)[:, 1:]
         moved[..., 0::2].clamp_(0, 160)
         moved[..., 1::2].clamp_(0, 128)
-        torch.testing.assert_close(found.score, logits.softmax(1)[:, 1:], rtol=1e-3, atol=1e-4)
-        torch.testing.assert_close(found.box, moved, rtol=1e-3, atol=1e-2)
+        there = proposals.there[0]
+        scores = found.score[0, there]
+        torch.testing.assert_close(scores, logits.softmax(1)[:, 1:], rtol=1e-3, atol=1e-4)
+        every = found.boxes(torch.arange(found.score.numel())).view(*found.score.shape[1:], 4)
+        torch.testing.assert_close(every[there], moved, rtol=1e-3, atol=1e-2)
         box, label = boxes[0][:5], torch.tensor([0, 1, 2, 0, 1])
         masks = model.detector.masks(features, batch(), torch.zeros(5).long(), box, label)
         pooled = theirs.roi_heads.mask_roi_pool(maps, [box], images.image_sizes)
@@ -156,7 +159,7 @@ def test_detectron2_s_detectors(tmp_path: Path, stages: int) -> None:
     state = detectron2_state(3, stages)
     arrays = {name: tensor.numpy() for name, tensor in state.items()}
     content = {"model": arrays, "__author__": "Detectron2 Model Zoo"}
-    (tmp_path / "model.pkl").write_bytes(pickle.dumps(content, 2))
+    (tmp_path / "model.pkl").write_bytes(pickle.dumps(content, 4))
     model = load_foreign(tmp_path / "model.pkl", NAMES, "x.json", CPU)
     assert model.config.model.kind == ("mask_rcnn" if stages == 1 else "cascade_rcnn")
     box = torch.tensor([[3.0, 5, 40, 60], [20, 10, 150, 120], [0, 0, 158, 126], [50, 60, 59, 66]])
@@ -202,7 +205,7 @@ def test_detectron2_s_detectors(tmp_path: Path, stages: int) -> None:
         x = functional.conv2d(x, state[f"{at}.weight"], state[f"{at}.bias"]).sigmoid()
         masks = model.detector.masks(features, batch(), image, box, label)
         torch.testing.assert_close(masks, x[torch.arange(4), label], rtol=1e-3, atol=1e-3)
-    (anchors, *_) = model.detector.proposals._of(features.pyramid)
+    (anchors, *_) = model.detector.proposals.anchors(features.pyramid)
     sides = (anchors[:3, 2:] - anchors[:3, :2]).tolist()
     expected = [32 / 0.5**0.5, 32 * 0.5**0.5, 32, 32, 32 / 2**0.5, 32 * 2**0.5]
     assert [side for pair in sides for side in pair] == pytest.approx(expected, rel=1e-6)

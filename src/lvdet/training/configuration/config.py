@@ -153,12 +153,14 @@ class Run:
              train on a machine share, up to 8
     tensorboard: whether the numbers of the log are scalars for TensorBoard too
     precision: "bf16" or "fp32"; "": bf16 on a GPU that has it, else fp32
+    cuda_graphs: whether one GPU records steps for images of sizes that come again and again
     """
 
     seed: int = 0
     workers: int = -1
     precision: str = ""
     channels_last: bool = True
+    cuda_graphs: bool = True
     log_every: int = 20
     tensorboard: bool = False
     checkpoint_every: int = 5_000

@@ -22,6 +22,7 @@ from lvdet.training.loop.processes import Process
 from lvdet.training.loop.retraining import fix_statistics
 from lvdet.training.loop.schedule import rate_at, resolved_schedule
 from lvdet.training.loop.step import descend, differentiate, precision_on, step_seed
+from lvdet.training.loop.step_graphs import StepGraphs
 from lvdet.training.loop.step_losses import StepLosses, require_finite
 from lvdet.training.loop.stopping import Stop, StoppedError
 from lvdet.training.records.checkpoint import (
@@ -38,9 +39,9 @@ from lvdet.training.records.vocabulary import Vocabulary
 if TYPE_CHECKING:
     from lvdet.training.model.detector import Detector
 
-#: Takes the detector in eval mode, the config, the run's folder and the steps so far; gives what
-#: goes to the log.
-Evaluate = Callable[["Detector", Config, Path, int], dict[str, Any]]
+#: Takes the detector in eval mode, the config, the run's folder, the steps so far and the process;
+#: gives what goes to the log, which is that of the first process.
+Evaluate = Callable[["Detector", Config, Path, int, Process], dict[str, Any]]
 
 #: Steps between looks at the losses where nothing is logged.
 UNLOGGED = 100
@@ -75,6 +76,7 @@ class Training:
         self.losses = StepLosses()
         self.schedule = resolved_schedule(self.config)
         self.precision = precision_on(self.process.device, self.config.run.precision)
+        self.graphs = self._graphs()
         # What stays in float32, as the last layer does, is multiplied in TF32 on a GPU.
         torch.set_float32_matmul_precision("high")
 
@@ -126,10 +128,20 @@ class Training:
     def train_step(self, batch: Batch) -> None:
         """A step with a batch on the device."""
         torch.manual_seed(step_seed(self.config.run.seed, self.step))
-        parts = self.schedule.accumulate
-        self.losses.add(differentiate(self.model, self.detector, batch, self.precision, parts))
+        losses = self.graphs.differentiate(batch) if self.graphs is not None else None
+        if losses is None:
+            parts = self.schedule.accumulate
+            losses = differentiate(self.model, self.detector, batch, self.precision, parts)
+        self.losses.add(losses)
         rate = rate_at(self.schedule, self.step)
         descend(self.model, self.optimizer, rate, self.schedule.clip)
+
+    def _graphs(self) -> StepGraphs | None:
+        """Steps as CUDA graphs, for a GPU that takes all images of a step at once."""
+        whole = self.process.world == 1 and self.schedule.accumulate == 1
+        if self.process.device.type != "cuda" or not whole or not self.config.run.cuda_graphs:
+            return None
+        return StepGraphs(self.detector, self.precision)
 
     def _train_mode(self) -> None:
         self.model.train()
@@ -225,7 +237,7 @@ class Training:
         return bool(self.process.largest(missing))
 
     def _evaluate(self) -> None:
-        """The first process evaluates, the others wait; not after a signal, but when resumed."""
+        """All processes predict, the first one evaluates; not after a signal, but when resumed."""
         if self.evaluate is None:
             return
         number = self.process.largest(self.stop.signal)
@@ -233,18 +245,20 @@ class Training:
             self._end(number)
         if self.line is not None:
             self.line.end()
-        if self.log is not None:
-            self.detector.eval()
-            begun = time.monotonic()
-            outcome = self.evaluate(self.detector, self.config, self.folder, self.step)
-            seconds = time.monotonic() - begun
-            record = {"step": self.step, "time": time.time(), "seconds": seconds}
-            self.log.write({**record, "evaluation": outcome})
-            remove_predictions(self.folder, self.config.run.keep)
-            self.losses.begun += seconds
-            if self.line is not None:
-                self.line.say(evaluation_text(self.step, outcome))
-        self.process.wait_for_all()
+        begun = time.monotonic()
+        self.detector.eval()
+        with self.process.together():
+            outcome = self.evaluate(
+                self.detector, self.config, self.folder, self.step, self.process
+            )
+            if self.log is not None:
+                seconds = time.monotonic() - begun
+                record = {"step": self.step, "time": time.time(), "seconds": seconds}
+                self.log.write({**record, "evaluation": outcome})
+                remove_predictions(self.folder, self.config.run.keep)
+                if self.line is not None:
+                    self.line.say(evaluation_text(self.step, outcome))
+        self.losses.begun += time.monotonic() - begun
         self._train_mode()
 
 

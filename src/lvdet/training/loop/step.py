@@ -37,7 +37,7 @@ def losses_of(
     model: nn.Module, batch: Batch, precision: str, counts: Counts | None = None
 ) -> dict[str, Tensor]:
     """The losses of a batch by name."""
-    with _arithmetic(batch, precision):
+    with arithmetic(batch, precision):
         losses: dict[str, Tensor] = model(batch) if counts is None else model(batch, counts)
     return losses
 
@@ -77,7 +77,7 @@ def _counted(detector: Detector, parts: list[Batch], precision: str) -> Counts:
     momenta = [norm.momentum for norm in norms]
     for norm in norms:  # they have not seen these images twice
         norm.momentum = 0.0
-    with _arithmetic(parts[0], precision):
+    with arithmetic(parts[0], precision):
         each = [torch.stack(detector.counted(part)) for part in parts]
     for norm, momentum in zip(norms, momenta, strict=True):
         norm.momentum = momentum
@@ -85,7 +85,8 @@ def _counted(detector: Detector, parts: list[Batch], precision: str) -> Counts:
     return Counts(*(total / len(parts)))
 
 
-def _arithmetic(batch: Batch, precision: str) -> torch.autocast:
+def arithmetic(batch: Batch, precision: str) -> torch.autocast:
+    """Of a batch: bf16 where that is the precision."""
     kind = batch.pixels.device.type
     return torch.autocast(kind, torch.bfloat16, enabled=precision == "bf16")
 

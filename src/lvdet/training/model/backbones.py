@@ -9,14 +9,14 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 from torchvision import models
 from torchvision.models.detection.backbone_utils import BackboneWithFPN
 from torchvision.models.regnet import BlockParams, RegNet
-from torchvision.models.resnet import Bottleneck
+from torchvision.models.resnet import BasicBlock, Bottleneck
 from torchvision.ops import FrozenBatchNorm2d
 
 from lvdet.errors import InputError
+from lvdet.training.model.bias import BiasedConv2d, fuse_activations, fuse_biases
 from lvdet.training.weights.body_weights import BodyWeights, body_weights
 from lvdet.training.weights.weight_file import read_weight_file
 
@@ -65,7 +65,9 @@ def build_backbone(
                 _freeze(body, stage)
     fold_frozen_norms(body)
     names = {stage: str(level) for level, stage in enumerate(stages)}
-    return BackboneWithFPN(body, names, widths, channels)
+    backbone = BackboneWithFPN(body, names, widths, channels)
+    fuse_biases(backbone.fpn)
+    return backbone
 
 
 def _body(name: str, layer: NormLayer) -> tuple[nn.Module, list[str], list[int]]:
@@ -196,7 +198,7 @@ def freeze_norms(module: nn.Module, only: str = "") -> None:
             freeze_norms(child)
 
 
-class FoldedConv2d(nn.Conv2d):
+class FoldedConv2d(BiasedConv2d):
     """A convolution and the frozen batch normalisation after it as one.
 
     scale, shift: [out] of the normalisation. The weights are still those before it, so that they
@@ -207,32 +209,37 @@ class FoldedConv2d(nn.Conv2d):
     shift: Tensor
 
     def __init__(self, conv: nn.Conv2d, norm: FrozenBatchNorm2d) -> None:
-        super().__init__(
-            conv.in_channels,
-            conv.out_channels,
-            conv.kernel_size,  # type: ignore[arg-type]
-            conv.stride,  # type: ignore[arg-type]
-            conv.padding,  # type: ignore[arg-type]
-            conv.dilation,  # type: ignore[arg-type]
-            conv.groups,
-            bias=False,
-            device="meta",
-        )
-        self.weight = conv.weight
+        super().__init__(conv)
         scale = norm.weight * (norm.running_var + norm.eps).rsqrt()
         self.register_buffer("scale", scale)
         self.register_buffer("shift", norm.bias - norm.running_mean * scale)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The normalised features."""
+    def forward(self, x: Tensor, other: Tensor | None = None) -> Tensor:
+        """The normalised features, and another map added to them."""
         weight = self.weight * self.scale[:, None, None, None]
-        return functional.conv2d(
-            x, weight, self.shift, self.stride, self.padding, self.dilation, self.groups
-        )
+        return self.convolved(x, weight, self.shift, other)
+
+
+class _FoldedBasicBlock(BasicBlock):  # type: ignore[misc]
+    """Of folded convolutions, the last of which adds what goes around them."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        around = x if self.downsample is None else self.downsample(x)
+        features: Tensor = self.conv2(self.conv1(x), around)
+        return features
+
+
+class _FoldedBottleneck(Bottleneck):  # type: ignore[misc]
+    """Of folded convolutions, the last of which adds what goes around them."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        around = x if self.downsample is None else self.downsample(x)
+        features: Tensor = self.conv3(self.conv2(self.conv1(x)), around)
+        return features
 
 
 def fold_frozen_norms(module: nn.Module) -> None:
-    """Replaces every convolution that a frozen normalisation follows."""
+    """Replaces every convolution that a frozen normalisation follows, with the ReLU after it."""
     before: tuple[str, nn.Module] | None = None
     for name, child in list(module.named_children()):
         if isinstance(child, FrozenBatchNorm2d) and before and isinstance(before[1], nn.Conv2d):
@@ -241,3 +248,12 @@ def fold_frozen_norms(module: nn.Module) -> None:
         else:
             fold_frozen_norms(child)
         before = name, child
+    if isinstance(module, nn.Sequential | models.ResNet):
+        fuse_activations(module)
+    if isinstance(module, BasicBlock | Bottleneck):
+        own = [part for part in module.children() if isinstance(part, nn.Conv2d)]
+        if all(isinstance(conv, FoldedConv2d) for conv in own):
+            for conv in own:
+                conv.rectified = True  # type: ignore[assignment]
+            basic = isinstance(module, BasicBlock)
+            module.__class__ = _FoldedBasicBlock if basic else _FoldedBottleneck

@@ -52,8 +52,15 @@ class BoxStage(nn.Module):
         if self.share < 1 and pooled.requires_grad:
             share = self.share
             pooled.register_hook(lambda gradient: gradient * share)  # type: ignore[no-untyped-call]
-        hidden: Tensor = self.mlp(pooled)
-        return hidden
+        if pooled.is_contiguous():
+            hidden: Tensor = self.mlp(pooled)
+            return hidden
+        # Channels last: the weights are put in that order, which are fewer than the features.
+        first = self.mlp.fc6
+        weight = first.weight.to(pooled.dtype).view(len(first.weight), -1, SIDE**2)
+        flat = pooled.permute(0, 2, 3, 1).flatten(1)
+        below = functional.linear(flat, weight.transpose(1, 2).flatten(1), first.bias).relu()
+        return functional.relu(self.mlp.fc7(below))
 
     def box_loss(
         self, hidden: Tensor, box: Tensor, target: Tensor, label: Tensor, weight: Tensor

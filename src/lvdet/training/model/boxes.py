@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import torch
@@ -66,8 +66,8 @@ def is_box(box: Tensor) -> Tensor:
     return (box[..., 2:] - box[..., :2] >= SMALLEST_SIDE).all(-1)
 
 
-@lru_cache(maxsize=1024)
+@cache
 def on_device(values: tuple[Any, ...], device: torch.device) -> Tensor:
     """The tensor of a tuple of numbers, or of tuples of them, copied to the device once (a copy
-    from the host is a wait); not to be changed."""
+    from the host is a wait) and kept, as recorded steps need it where it is; not to be changed."""
     return torch.tensor(values, device=device)

@@ -12,6 +12,7 @@ from lvdet.training.data.batch import Batch, Objects
 from lvdet.training.loop.processes import mean_over_processes
 from lvdet.training.model.box_stage import BoxStage
 from lvdet.training.model.boxes import clip, is_box
+from lvdet.training.model.candidates import Candidates
 from lvdet.training.model.classifier import Classifier
 from lvdet.training.model.draws import BOXES, uniform
 from lvdet.training.model.mask_head import MaskHead
@@ -30,13 +31,6 @@ class Features(NamedTuple):
     def pooled(self) -> list[Tensor]:
         """Those that boxes are pooled from."""
         return self.pyramid[:4]
-
-
-class Candidates(NamedTuple):
-    """[R, 4] boxes of an image, or [R, K, 4] one for each class; [R, K] scores."""
-
-    box: Tensor
-    score: Tensor
 
 
 class Counts(NamedTuple):
@@ -58,6 +52,21 @@ class _Boxes(NamedTuple):
     box: Tensor
     label: Tensor
     object: Tensor
+
+
+class Samples(NamedTuple):
+    """What the losses of boxes and masks are taken over, and the losses of the proposals.
+
+    anchors:    what the proposals are made of
+    boxes:      B x S of them and of the objects
+    foreground: scalar, how many of these boxes are of an object
+    """
+
+    features: Features
+    anchors: list[Tensor]
+    boxes: _Boxes
+    foreground: Tensor
+    losses: dict[str, Tensor]
 
 
 class Detector(nn.Module):
@@ -98,6 +107,10 @@ class Detector(nn.Module):
     def forward(self, batch: Batch, counts: Counts | None = None) -> dict[str, Tensor]:
         """The losses of a batch by name, divided by counts: without any its own, as means over
         processes."""
+        return self.losses(batch, self.samples(batch, counts), counts)
+
+    def samples(self, batch: Batch, counts: Counts | None = None) -> Samples:
+        """Everything up to the boxes that are trained on; nothing of it waits for the device."""
         objects = batch.objects
         assert objects is not None
         features = self.features(batch)
@@ -106,12 +119,28 @@ class Detector(nn.Module):
         proposals, losses = self.proposals(features.pyramid, batch, counts and counts.anchors)
         with torch.no_grad():
             boxes = self._sampled(proposals, objects, batch.seed)
+            foreground = self._is_foreground(boxes).sum()
+        anchors = self.proposals.anchors(features.pyramid)
+        return Samples(features, anchors, boxes, foreground, losses)
+
+    def losses(
+        self, batch: Batch, samples: Samples, counts: Counts | None = None, room: int = 0
+    ) -> dict[str, Tensor]:
+        """The losses of a batch by name.
+
+        room: rows for the foreground, at least as many as it has: then nothing waits for the
+              device; 0: exactly as many
+        """
+        objects, features, boxes = batch.objects, samples.features, samples.boxes
+        assert objects is not None
+        losses = dict(samples.losses)
+        with torch.no_grad():
             count = (
                 mean_over_processes((boxes.label >= 0).sum().float()).clamp(min=1)
                 if counts is None
                 else counts.boxes
             )
-        rows, weight = self._foreground(boxes)
+        rows, weight = self._foreground(boxes, room)
         if self.mask_head is not None:
             losses["mask"] = self._mask_loss(
                 self.mask_head,
@@ -144,7 +173,8 @@ class Detector(nn.Module):
                 with torch.no_grad():
                     moved = stage.moved(hidden, box).view_as(boxes.box)
                     boxes = self._matched(clip(moved, batch.size), boxes, objects, number + 1)
-                    rows, weight = self._foreground(boxes)
+                    # Any box may be foreground now.
+                    rows, weight = self._foreground(boxes, room and boxes.label.numel())
         return losses
 
     @torch.no_grad()
@@ -168,24 +198,26 @@ class Detector(nn.Module):
         images = (batch.pixels - self.mean) / self.deviation * inside[:, None]
         return Features(list(self.backbone(images).values()))
 
-    def candidates(self, features: Features, batch: Batch) -> list[Candidates]:
-        """Boxes and scores of each image, before suppression; in evaluation mode."""
+    def candidates(self, features: Features, batch: Batch) -> Candidates:
+        """Boxes and scores, before suppression; in evaluation mode."""
         proposals, _ = self.proposals(features.pyramid, batch)
-        boxes, there = proposals
-        images, classes = len(boxes), self.classes
-        scores, moved = [], boxes
+        box, there = proposals
+        images, classes = len(box), self.classes
+        scores: list[Tensor] = []
+        code: Tensor | None = None
+        weights = self.recipe.box_weights
         for stage in self.stages:
             assert isinstance(stage, BoxStage)
-            flat = boxes.flatten(0, 1)
-            hidden = stage.features(features.pooled, _images(boxes), flat)
+            weights, flat = stage.weights, box.flatten(0, 1)
+            hidden = stage.features(features.pooled, _images(box), flat)
             scores.append(stage.classifier.scores(stage.classifier(hidden)))
-            moved = clip(stage.moved(hidden, flat).view(images, -1, stage.classes, 4), batch.size)
             if stage.classes == 1:
-                moved = boxes = moved.squeeze(2)
+                box = clip(stage.moved(hidden, flat).view_as(box), batch.size)
+            else:
+                code = stage.mover(hidden).view(images, -1, classes, 4)
         score = torch.stack(scores).mean(dim=0).float().view(images, -1, classes)
-        return [
-            Candidates(box[of], some[of]) for box, some, of in zip(moved, score, there, strict=True)
-        ]
+        score = score.masked_fill(~there[:, :, None], -torch.inf)
+        return Candidates(score, box, batch.size, code, weights)
 
     def masks(
         self, features: Features, batch: Batch, image: Tensor, box: Tensor, label: Tensor
@@ -221,10 +253,22 @@ class Detector(nn.Module):
         overlap = self.foreground[stage]
         return match(box, objects.box, objects.label >= 0, foreground=overlap, background=overlap)
 
-    def _foreground(self, boxes: _Boxes) -> tuple[Tensor, Tensor]:
-        """Rows of the foreground among B * S, and their weights, 1; without any, a row of 0."""
+    def _is_foreground(self, boxes: _Boxes) -> Tensor:
+        """[B * S] bool."""
         label = boxes.label.flatten()
-        rows = ((label >= 0) & (label < self.classes)).nonzero().squeeze(1)
+        return (label >= 0) & (label < self.classes)
+
+    def _foreground(self, boxes: _Boxes, room: int) -> tuple[Tensor, Tensor]:
+        """Rows of the foreground among B * S, and their weights, 1.
+
+        With `room` there are so many rows, and those that are none have the weight 0. Else the
+        host waits for the number of them; without any, a row of weight 0.
+        """
+        is_foreground = self._is_foreground(boxes)
+        if room:
+            rows = is_foreground.sort(descending=True, stable=True)[1][:room]
+            return rows, is_foreground[rows].float()
+        rows = is_foreground.nonzero().squeeze(1)
         if len(rows):
             return rows, torch.ones_like(rows, dtype=torch.float32)
         return rows.new_zeros(1), torch.zeros(1, device=rows.device)
@@ -252,4 +296,5 @@ class Detector(nn.Module):
 
 def _images(box: Tensor) -> Tensor:
     """[B * S] the image of each of [B, S, 4] boxes."""
-    return torch.arange(len(box), device=box.device).repeat_interleave(box.shape[1])
+    image = torch.arange(len(box), device=box.device)
+    return image[:, None].expand(-1, box.shape[1]).flatten()

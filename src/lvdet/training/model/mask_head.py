@@ -9,6 +9,7 @@ from torchvision.models.detection.mask_rcnn import MaskRCNNHeads, MaskRCNNPredic
 from torchvision.ops import roi_align
 
 from lvdet.training.data.batch import Objects
+from lvdet.training.model.bias import fuse_biases, rectified_transposed
 from lvdet.training.model.pooling import pool
 from lvdet.training.model.recipe import Recipe
 
@@ -29,6 +30,7 @@ class MaskHead(nn.Module):
                 nn.init.kaiming_normal_(layer.weight, mode="fan_out", nonlinearity="relu")
                 assert layer.bias is not None
                 nn.init.zeros_(layer.bias)
+        fuse_biases(self.layers)
         nn.init.normal_(self.predictor.mask_fcn_logits.weight, std=0.001)
         nn.init.zeros_(self.predictor.mask_fcn_logits.bias)
 
@@ -44,7 +46,7 @@ class MaskHead(nn.Module):
         last = self.predictor.mask_fcn_logits
         if last.weight.is_contiguous(memory_format=torch.channels_last):
             pooled = pooled.contiguous(memory_format=torch.channels_last)
-        features = self.predictor.conv5_mask(self.layers(pooled)).relu_()
+        features = rectified_transposed(self.predictor.conv5_mask, self.layers(pooled))
         filters = functional.embedding(label, last.weight.flatten(1))
         bias = functional.embedding(label, last.bias[:, None])
         pixels = features.flatten(2).transpose(1, 2)

@@ -18,6 +18,9 @@ from torch import Tensor
 
 from lvdet.training.model.boxes import on_device
 
+#: Programs for the gradient of a box, which take its rows of pixels in turns.
+_PARTS = 4
+
 
 def pool_on_gpu(
     levels: list[Tensor],
@@ -75,9 +78,10 @@ class _Pooling(torch.autograd.Function):
         channels = ctx.shape[1]
         total = torch.zeros(ctx.shape, dtype=torch.float32, device=span.device)
         if len(span):
-            _scatter[(len(span), side * side)](
+            _scatter[(len(span), _PARTS)](
                 total, place, span, gradients[0].contiguous(), channels, side=side,
-                samples=samples, block=triton.next_power_of_2(channels), num_warps=2,
+                samples=samples, wide=triton.next_power_of_2(side),
+                block=triton.next_power_of_2(channels), parts=_PARTS, num_warps=1,
             )  # fmt: skip
         return total.to(ctx.dtype), None, None, None, None
 
@@ -127,20 +131,54 @@ def _gather(
 
 
 @triton.jit
+def _share(start, size, number, pixel, limit, samples: tl.constexpr):
+    """In one direction, the weight of a pixel in a bin: of all the bin's points beside it."""
+    total = number * 0.0
+    for step in tl.static_range(2 * samples):
+        beside, weight = _along(start, size, number, step, limit, samples)
+        total += tl.where(beside == pixel, weight, 0.0)
+    return total
+
+
+@triton.jit
+def _reached(start, size, number, limit, last: tl.constexpr, samples: tl.constexpr):
+    """In one direction, the first or the last pixel that a bin is made of."""
+    beside, _ = _along(start, size, number, (2 * samples - 1) * last, limit, samples)
+    return beside
+
+
+@triton.jit
 def _scatter(
     total, place, span, gradient, channels,
-    side: tl.constexpr, samples: tl.constexpr, block: tl.constexpr,
+    side: tl.constexpr, samples: tl.constexpr, wide: tl.constexpr, block: tl.constexpr,
+    parts: tl.constexpr,
 ):  # fmt: skip
-    """The gradient of a bin goes to the pixels that it was made of."""
-    box, number = tl.program_id(0).to(tl.int64), tl.program_id(1)
-    first, height, width, x, y, wide, high = _box(place, span, box)
-    channel = tl.arange(0, block)
-    there = channel < channels
-    source = gradient + (box * side * side + number) * channels + channel
-    part = tl.load(source, mask=there, other=0.0).to(tl.float32) / (samples * samples)
-    for down in tl.static_range(2 * samples):
-        row, of_row = _along(y, high, number // side, down, height, samples)
-        for right in tl.static_range(2 * samples):
-            column, of_column = _along(x, wide, number % side, right, width, samples)
+    """Each pixel of a box gets its shares of the gradients of the bins: rows of bins are summed
+    for a row of pixels first, so that a pixel is added to once."""
+    box, part = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    first, height, width, x, y, broad, high = _box(place, span, box)
+    channel, across = tl.arange(0, block), tl.arange(0, wide)
+    source = gradient + box * side * side * channels + across[:, None] * channels + channel[None, :]
+    there = (across < side)[:, None] & (channel < channels)[None, :]
+    top, bottom = (
+        _reached(y, high, 0, height, 0, samples),
+        _reached(y, high, side - 1, height, 1, samples),
+    )
+    left, right = (
+        _reached(x, broad, 0, width, 0, samples),
+        _reached(x, broad, side - 1, width, 1, samples),
+    )
+    for row in range(top + part, bottom + 1, parts):
+        of_row = tl.zeros((wide, block), dtype=tl.float32)
+        for down in range(side):
+            share = _share(y, high, down, row, height, samples)
+            if share != 0.0:
+                at = source + down * side * channels
+                of_row += share * tl.load(at, mask=there, other=0.0).to(tl.float32)
+        of_row /= samples * samples
+        for column in range(left, right + 1):
+            share = _share(x, broad, across, column, width, samples)
             at = total + (first + row * width + column) * channels + channel
-            tl.atomic_add(at, part * of_row * of_column, mask=there, sem="relaxed")
+            tl.atomic_add(
+                at, tl.sum(share[:, None] * of_row, axis=0), mask=channel < channels, sem="relaxed"
+            )

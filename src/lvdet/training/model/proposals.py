@@ -12,6 +12,7 @@ from torchvision.models.detection.rpn import RPNHead
 
 from lvdet.training.data.batch import Batch, Objects
 from lvdet.training.loop.processes import mean_over_processes
+from lvdet.training.model.bias import fuse_biases
 from lvdet.training.model.boxes import clip, decode, encode, is_box
 from lvdet.training.model.draws import ANCHORS, uniform
 from lvdet.training.model.nms import survivors
@@ -38,10 +39,11 @@ class ProposalNetwork(nn.Module):
         super().__init__()
         self.recipe = recipe
         self.head = RPNHead(channels, len(_RATIOS))
+        fuse_biases(self.head.conv)
         self._generator = AnchorGenerator(tuple((s,) for s in sizes), (_RATIOS,) * len(sizes))
         if not recipe.whole_anchors:
             self._generator.cell_anchors = [_exact_anchors(side) for side in sizes]
-        self._anchors: dict[tuple[object, ...], list[Tensor]] = {}
+        self._made: dict[tuple[object, ...], list[Tensor]] = {}
 
     def forward(
         self, pyramid: list[Tensor], batch: Batch, count: Tensor | None = None
@@ -50,10 +52,8 @@ class ProposalNetwork(nn.Module):
 
         count: anchors to divide by; without it those sampled, as a mean over processes
         """
-        scores, codes = self.head(pyramid)
-        scores = [_flat(level, 1).squeeze(2).float() for level in scores]
-        codes = [_flat(level, 4).float() for level in codes]
-        anchors = self._of(pyramid)
+        scores, codes = self._predicted(pyramid)
+        anchors = self.anchors(pyramid)
         with torch.no_grad():
             found = self._best(scores, codes, anchors, batch.size)
         if batch.objects is None or not self.training:
@@ -61,9 +61,27 @@ class ProposalNetwork(nn.Module):
         losses = self._losses(scores, codes, anchors, batch.objects, batch.seed, count)
         return found, losses
 
+    def _predicted(self, pyramid: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        """[B, A] objectness and [B, A, 4] codes of each level.
+
+        Both are one convolution. Its outputs are filled up to a multiple of 8, as matrix units
+        take them.
+        """
+        last = self.head.cls_logits, self.head.bbox_pred
+        number = len(_RATIOS)
+        spare = -5 * number % 8
+        weight = functional.pad(torch.cat([conv.weight for conv in last]), (0,) * 7 + (spare,))
+        bias = functional.pad(torch.cat([conv.bias for conv in last]), (0, spare))
+        scores, codes = [], []
+        for level in pyramid:
+            found = functional.conv2d(self.head.conv(level), weight, bias).float()
+            scores.append(_flat(found[:, :number], 1).squeeze(2))
+            codes.append(_flat(found[:, number : 5 * number], 4))
+        return scores, codes
+
     def anchors_sampled(self, pyramid: list[Tensor], objects: Objects, seed: Tensor) -> Tensor:
         """Scalar, how many anchors the losses are over."""
-        return self._sampled(torch.cat(self._of(pyramid))[None], objects, seed)[1].taken.sum()
+        return self._sampled(torch.cat(self.anchors(pyramid))[None], objects, seed)[1].taken.sum()
 
     def _sampled(self, anchor: Tensor, objects: Objects, seed: Tensor) -> tuple[Matched, Sampled]:
         """[1, A, 4] anchors matched to objects, and those that are trained on."""
@@ -80,17 +98,17 @@ class ProposalNetwork(nn.Module):
         share = recipe.anchors_foreground_share
         return matched, sample(matched.kind, random, recipe.anchors_sampled, share)
 
-    def _of(self, pyramid: list[Tensor]) -> list[Tensor]:
+    def anchors(self, pyramid: list[Tensor]) -> list[Tensor]:
         """The anchors of each level, [A, 4]: 4, 8, 16, … pixels apart."""
         grids = [tuple(level.shape[-2:]) for level in pyramid]
         key = (*grids, pyramid[0].device)
-        if key not in self._anchors:
-            if len(self._anchors) >= _KEPT:
-                self._anchors.clear()
+        if key not in self._made:
+            if len(self._made) >= _KEPT:
+                self._made.clear()
             strides = [[4 << number] * 2 for number in range(len(grids))]
             self._generator.set_cell_anchors(torch.float32, pyramid[0].device)
-            self._anchors[key] = self._generator.grid_anchors(grids, strides)
-        return self._anchors[key]
+            self._made[key] = self._generator.grid_anchors(grids, strides)
+        return self._made[key]
 
     def _best(
         self, scores: list[Tensor], codes: list[Tensor], anchors: list[Tensor], size: Tensor
