@@ -219,6 +219,16 @@ def test_accumulate_takes_params_of_its_own() -> None:
         printed(evaluation.accumulate, params)
 
 
+def test_lazy_overlaps_can_be_mapped_to_their_own_type() -> None:
+    """As TorchMetrics does with `ious` for an extended summary."""
+    evaluation, _ = printed(run, COCO_SIDES[1], BOXED, BOXED_RESULTS, "bbox")
+    mapped = type(evaluation.ious)({key: np.shape(one) for key, one in evaluation.ious.items()})
+    assert len(mapped) == len(evaluation.ious) == len(BOXED["images"]) * len(BOXED["categories"])
+    assert all(mapped[key] == np.shape(one) for key, one in evaluation.ious.items())
+    with pytest.raises(KeyError):
+        evaluation.ious[-1, -1]
+
+
 def test_evaluators_are_copied_and_pickled() -> None:
     evaluation, _ = printed(run, COCO_SIDES[1], BOXED, BOXED_RESULTS, "bbox")
     for twin in (copy.deepcopy(evaluation), pickle.loads(pickle.dumps(evaluation))):

@@ -8,14 +8,17 @@ from typing import Any, overload
 
 
 class LazyMapping(Mapping[Any, Any]):
-    """A value for each key, made by a function of it when first asked for."""
+    """A value for each key, made by a function of it when first asked for; or, without one, what
+    a mapping holds, for code that rebuilds a mapping by its type."""
 
-    def __init__(self, keys: Collection[Any], make: Callable[[Any], Any]) -> None:
-        self._keys, self._make, self._made = keys, make, dict[Any, Any]()
+    def __init__(self, keys: Collection[Any], make: Callable[[Any], Any] | None = None) -> None:
+        self._keys = keys
+        self._make = keys.__getitem__ if make is None and isinstance(keys, Mapping) else make
+        self._made: dict[Any, Any] = {}
 
     def __getitem__(self, key: Any) -> Any:
         if key not in self._made:
-            if key not in self._keys:
+            if key not in self._keys or self._make is None:
                 raise KeyError(key)
             self._made[key] = self._make(key)
         return self._made[key]

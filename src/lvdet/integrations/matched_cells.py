@@ -156,8 +156,7 @@ class MatchedCells:
         outcomes, _, scope = self._in_range(area)
         count, hits = len(self._thresholds), outcomes.hits
         low, high = self.question.area_ranges[area]
-        of = column(self.objects, "area", "ground truth")
-        ignored = self._ignored | (of < low) | (of > high)
+        ignored = self._ignored | (self._object_area < low) | (self._object_area > high)
         order = np.lexsort((ignored, self._cell_of_object))
         column_of = np.empty_like(order)
         column_of[order] = np.arange(len(order))
@@ -256,13 +255,14 @@ class MatchedCells:
             found_boxes = np.zeros((len(self.detections), 4))
             placed = [(object_masks, of_objects[0]), (found_masks, of_detections[0])]
             height, width = image_sizes(images, placed)
+        self._object_area = column(self.objects, "area", truth)
         self._ignored = np.array([bool(one["ignore"]) for one in self.objects], dtype=bool)
         crowd = [question.crowds and bool(one.get("iscrowd", 0)) for one in self.objects]
         self._truth = _native.Truth(
             image=of_objects[0],
             category=of_objects[1],
             box=object_boxes,
-            area=column(self.objects, "area", truth),
+            area=self._object_area,
             ignore=self._ignored.view(np.uint8),
             crowd=_flags(crowd),
             reads_unmatched=_flags([one["id"] == 0 for one in self.objects]),
