@@ -202,6 +202,37 @@ def test_batches_of_images_are_put_together_as_torchvision_does() -> None:
     np.testing.assert_array_equal(ours.eval["precision"], whole.eval["precision"])
 
 
+def test_scripts_may_have_an_evaluate_of_their_own() -> None:
+    """As DETR's: it prepares, fills `ious`, and asks for image after image."""
+    for change in (lambda params: None, lambda params: setattr(params, "useCats", 0)):
+        outcome = []
+        for coco, evaluator in COCO_SIDES:
+            truth = indexed(coco, BOXED)
+            evaluation = evaluator(truth, printed(truth.loadRes, rows())[0], "bbox")
+            params = evaluation.params
+            change(params)
+            evaluation._prepare()
+            classes = params.catIds if params.useCats else [-1]
+            pairs = [(image, one) for image in params.imgIds for one in classes]
+            evaluation.ious = {pair: evaluation.computeIoU(*pair) for pair in pairs}
+            evaluation.evalImgs = [
+                evaluation.evaluateImg(image, one, area, params.maxDets[-1])
+                for one in classes
+                for area in params.areaRng
+                for image in params.imgIds
+            ]
+            evaluation._paramsEval = copy.deepcopy(params)
+            printed(evaluation.accumulate)
+            outcome.append(evaluation)
+        assert_same_records(outcome[1].evalImgs, outcome[0].evalImgs)
+        for key in ("precision", "recall", "scores"):
+            np.testing.assert_array_equal(outcome[1].eval[key], outcome[0].eval[key])
+
+
+def rows() -> list[Json]:
+    return copy.deepcopy(BOXED_RESULTS)
+
+
 def test_accumulate_takes_params_of_its_own() -> None:
     outcome = []
     for side in COCO_SIDES:

@@ -81,6 +81,8 @@ class MatchedCells:
     def __init__(self, question: Question) -> None:
         self.question = question
         self.classes = len(question.class_ids) if question.use_classes else 1
+        self.image_places = {one: place for place, one in enumerate(question.image_ids)}
+        self.class_places = {one: place for place, one in enumerate(question.class_ids)}
         self._thresholds = MatchOptions(thresholds=question.thresholds).levels
         self.objects, object_image, object_class = self._rows(question.objects)
         self.detections, found_image, found_class = self._rows(question.detections)
@@ -212,16 +214,14 @@ class MatchedCells:
 
     def _rows(self, cells: Cells) -> tuple[list[Annotation], Rows, Rows]:
         """The annotations asked for, and the places of their images and classes."""
-        question = self.question
-        images = {one: place for place, one in enumerate(question.image_ids)}
-        classes = {one: place for place, one in enumerate(question.class_ids)}
+        images, classes = self.image_places, self.class_places
         named = [key for key in cells if key[0] in images and key[1] in classes]
-        if not question.use_classes:  # equal scores are taken class after class
+        if not self.question.use_classes:  # equal scores are taken class after class
             named.sort(key=lambda key: classes[key[1]])
         counts = [len(cells[key]) for key in named]
         image = np.array([images[key[0]] for key in named], dtype=np.int32)
         place = np.array([classes[key[1]] for key in named], dtype=np.int32)
-        if not question.use_classes:
+        if not self.question.use_classes:
             place[:] = 0
         rows = [one for key in named for one in cells[key]]
         return rows, np.repeat(image, counts), np.repeat(place, counts)

@@ -109,25 +109,11 @@ class COCOeval:
             p.catIds = list(np.unique(p.catIds))
         p.maxDets = sorted(p.maxDets)
         self._prepare()
-        classes = p.catIds if p.useCats else [-1]
-        assert self.cocoGt is not None
-        self._matched = MatchedCells(
-            Question(
-                self._gts,
-                self._dts,
-                list(p.imgIds),
-                list(p.catIds),
-                self.cocoGt.imgs,
-                use_classes=bool(p.useCats),
-                iou=p.iouType,
-                thresholds=list(p.iouThrs),
-                area_ranges=list(p.areaRng),
-                crowds=True,
-            )
-        )
+        self._matched = None
         self._paramsEval = copy.deepcopy(p)
-        self.ious = LazyMapping(Pairs(p.imgIds, classes), self._overlaps)
-        self._records = cell_records(self._matched, COCO_FIELDS, p.maxDets[-1])
+        pairs = Pairs(p.imgIds, p.catIds if p.useCats else [-1])
+        self.ious = LazyMapping(pairs, self._overlaps)
+        self._records = cell_records(self._match(), COCO_FIELDS, p.maxDets[-1])
         self.evalImgs = self._records
         print(f"DONE (t={time.time() - start:0.2f}s).")
 
@@ -204,6 +190,14 @@ class COCOeval:
         masks = [self.cocoDt.annToRLE(d) for d in dt], [self.cocoGt.annToRLE(g) for g in gt]
         return mask_functions.iou(*masks, crowd)
 
+    def evaluateImg(self, imgId: Any, catId: Any, aRng: Any, maxDet: int) -> Any:
+        """An item of `evalImgs`, for scripts that have an `evaluate` of their own."""
+        matched, p = self._match(), self.params
+        place = matched.class_places[catId] if p.useCats else 0
+        row = place * len(p.areaRng) + p.areaRng.index(aRng)
+        at = row * len(matched.image_places) + matched.image_places[imgId]
+        return cell_records(matched, COCO_FIELDS, maxDet)[at]
+
     def lvdet_evaluation(self, **options: Any) -> Evaluation:
         """lvdet's own result of the same images and classes: COCO's AP beside AP-Fixed and AP-Pool.
         Options are those of `lvdet.evaluate`."""
@@ -232,6 +226,27 @@ class COCOeval:
             for one in found:
                 one["ignore"] = "iscrowd" in one and one["iscrowd"]
         self.evalImgs, self.eval = defaultdict(list), {}
+
+    def _match(self) -> MatchedCells:
+        """The match of what was prepared last."""
+        p, known = self.params, self._matched
+        assert self.cocoGt is not None
+        if known is None or known.question.detections is not self._dts:
+            self._matched = known = MatchedCells(
+                Question(
+                    self._gts,
+                    self._dts,
+                    list(p.imgIds),
+                    list(p.catIds),
+                    self.cocoGt.imgs,
+                    use_classes=bool(p.useCats),
+                    iou=p.iouType,
+                    thresholds=list(p.iouThrs),
+                    area_ranges=list(p.areaRng),
+                    crowds=True,
+                )
+            )
+        return known
 
     def _overlaps(self, key: tuple[Any, Any]) -> Any:
         return self.computeIoU(*key)
