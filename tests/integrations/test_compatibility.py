@@ -24,7 +24,7 @@ from integrations.test_cocoeval import run
 from lvdet.errors import InputError, LvdetError
 from lvdet.integrations.lvis import LVISEval, LVISVis
 from lvdet.integrations.pycocotools import COCO, COCOeval, Params, mask
-from oracles.cases import coco_case, lvis_case
+from oracles.cases import coco_case, lvis_case, without_boxes
 
 BOXED, BOXED_RESULTS = coco_case(3, masks=False)
 DRAWN, DRAWN_RESULTS = coco_case(5, masks=True)
@@ -416,22 +416,47 @@ def test_lvis_refuses_what_it_cannot_do() -> None:
         LVISEval(truth, found, "cubes")
 
 
-def test_fixed_and_pool_beside(tmp_path: Path) -> None:
-    for seed in range(8):
-        dataset, results = lvis_case(seed, masks=False)
-        path = tmp_path / f"{seed}.json"
+@pytest.mark.parametrize("iou", ["bbox", "segm"])
+def test_fixed_and_pool_beside(tmp_path: Path, iou: str) -> None:
+    """AP-Old is the summary's, whatever the areas of results were made from."""
+    for seed in range(12):
+        dataset, results = lvis_case(seed, masks=iou == "segm")
+        results = without_boxes(results) if iou == "segm" and seed % 2 else results
+        path = tmp_path / "annotations.json"
         path.write_text(json.dumps(dataset))
-        evaluation = LVISEval(str(path), copy.deepcopy(results), "bbox")
+        lvis, lvis_results, lvis_eval = LVIS_SIDES[1]
+        truth = lvis(path)
+        evaluation = lvis_eval(truth, lvis_results(truth, results, max_dets=7), iou)
         evaluation.run()
         own = evaluation.lvdet_evaluation()
-        for name in ("AP", "APr", "APs"):
-            expected = evaluation.results[name]
-            value = getattr(own["old"], name)
-            assert (expected == -1 and np.isnan(value)) or value == pytest.approx(
-                expected, abs=1e-12
-            )
         assert set(own.protocols) == {"old", "fixed", "pool"}
-    coco, _ = printed(run, COCO_SIDES[1], BOXED, BOXED_RESULTS, "bbox")
-    assert pytest.approx(stats(coco)[0], abs=1e-12) == coco.lvdet_evaluation()["old"].AP
+        assert own["old"].budget == "7/image"
+        for name, value in evaluation.results.items():
+            assert_equal_numbers(getattr(own["old"], name.split("@")[0]), value)
+        dataset, results = coco_case(seed, masks=iou == "segm")
+        if results:
+            coco, _ = printed(run, COCO_SIDES[1], dataset, results, iou)
+            own = coco.lvdet_evaluation(protocols=["old"])
+            names = [
+                "AP",
+                "AP50",
+                "AP75",
+                "APs",
+                "APm",
+                "APl",
+                "AR1",
+                "AR10",
+                "AR100",
+                "ARs",
+                "ARm",
+                "ARl",
+            ]
+            for name, value in zip(names, stats(coco), strict=True):
+                assert_equal_numbers(own["old"].metrics[name], value)
     with pytest.raises(InputError, match="unknown protocol"):
         coco.lvdet_evaluation(protocols=["new"])
+
+
+def assert_equal_numbers(ours: float, reference: float) -> None:
+    """The same to 1e-12, where the reference tools say -1 for undefined."""
+    assert np.isnan(ours) if reference == -1 else abs(ours - reference) < 1e-12
