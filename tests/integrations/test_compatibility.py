@@ -20,11 +20,12 @@ from integrations.side_by_side import (
     indexed,
     printed,
 )
-from integrations.test_cocoeval import run
+from integrations.test_cocoeval import run, some_classes
 from lvdet.errors import InputError, LvdetError
 from lvdet.integrations.lvis import LVISEval, LVISVis
 from lvdet.integrations.pycocotools import COCO, COCOeval, Params, mask
 from oracles.cases import coco_case, lvis_case, without_boxes
+from oracles.coco_reference import KEYS
 
 BOXED, BOXED_RESULTS = coco_case(3, masks=False)
 DRAWN, DRAWN_RESULTS = coco_case(5, masks=True)
@@ -303,6 +304,7 @@ def refusals() -> dict[str, Any]:
         "a mask is": of_masks,
         "run accumulate": COCOeval(truth, truth, "bbox").summarize,
         "run evaluate": COCOeval(truth, truth, "bbox").accumulate,
+        "made without cocoGt": COCOeval(truth, iouType="bbox").evaluate,
         "LVISVis is not part": LVISVis,
     }
 
@@ -437,22 +439,11 @@ def test_fixed_and_pool_beside(tmp_path: Path, iou: str) -> None:
         if results:
             coco, _ = printed(run, COCO_SIDES[1], dataset, results, iou)
             own = coco.lvdet_evaluation(protocols=["old"])
-            names = [
-                "AP",
-                "AP50",
-                "AP75",
-                "APs",
-                "APm",
-                "APl",
-                "AR1",
-                "AR10",
-                "AR100",
-                "ARs",
-                "ARm",
-                "ARl",
-            ]
-            for name, value in zip(names, stats(coco), strict=True):
+            for name, value in zip(KEYS, stats(coco), strict=True):
                 assert_equal_numbers(own["old"].metrics[name], value)
+            fewer, _ = printed(run, COCO_SIDES[1], dataset, results, iou, some_classes)
+            own = fewer.lvdet_evaluation(protocols="old")
+            assert_equal_numbers(own["old"].AP, stats(fewer)[0])
     with pytest.raises(InputError, match="unknown protocol"):
         coco.lvdet_evaluation(protocols=["new"])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,20 +24,23 @@ def evaluate_dataset(
     dataset: Record,
     results: Sequence[Annotation],
     *,
-    image_ids: Sequence[int],
+    image_ids: Iterable[int],
+    class_ids: Iterable[int],
     federated: bool,
     iou: str,
     exact_lvis: bool = True,
     **options: Any,
 ) -> Evaluation:
-    """AP-Old, AP-Fixed and AP-Pool of some of a dataset's images. By default quirks of the
-    reference tools are repeated, so that AP-Old is theirs."""
+    """AP-Old, AP-Fixed and AP-Pool of some of a dataset's images and classes. By default quirks of
+    the reference tools are repeated, so that AP-Old is theirs."""
     known = set(image_ids)
     results = [one for one in results if one["image_id"] in known]
     images = sorted(
         {one["id"]: one for one in dataset["images"] if one["id"] in known}.values(),
         key=lambda one: one["id"],
     )
+    if set(class_ids) != {one["id"] for one in dataset["categories"]}:
+        options.setdefault("classes", [int(one) for one in class_ids])
     gt = _ground_truth(dataset, images, federated=federated, with_masks=iou != "bbox")
     return evaluate(gt, _detections(results, iou), iou=iou, exact_lvis=exact_lvis, **options)
 

@@ -18,9 +18,9 @@ from lvdet.integrations.dataset_tables import evaluate_dataset
 from lvdet.integrations.lazy import LazyMapping, Pairs
 from lvdet.integrations.lvis.lvis import LVIS
 from lvdet.integrations.lvis.results import LVISResults
-from lvdet.integrations.matched_cells import MatchedCells, Question
+from lvdet.integrations.matched_cells import Cells, MatchedCells, Question
 from lvdet.integrations.overridden import require_own
-from lvdet.integrations.pycocotools import mask as mask_functions
+from lvdet.integrations.pycocotools.cell_overlaps import cell_overlaps
 
 __all__ = ["LVISEval", "Params"]
 
@@ -100,7 +100,9 @@ class LVISEval:
                 not_exhaustive=self.img_nel,
             )
         )
-        self.ious = LazyMapping(Pairs(p.img_ids, p.cat_ids), self._overlaps)
+        self.ious = LazyMapping(
+            Pairs(p.img_ids, p.cat_ids), partial(self._overlaps, self._gts, self._dts)
+        )
         self.eval_imgs = cell_records(self._matched, LVIS_FIELDS)
 
     def accumulate(self) -> None:
@@ -165,18 +167,7 @@ class LVISEval:
     def compute_iou(self, img_id: Any, cat_id: Any) -> Any:
         """[D, G] overlaps of an image's detections of a class, by falling score, with its
         objects."""
-        gt, dt = (cells.get((img_id, cat_id), []) for cells in (self._gts, self._dts))
-        if not gt and not dt:
-            return []
-        dt = sorted(dt, key=lambda one: -one["score"])
-        if self.params.iou_type == "bbox":
-            sides = [one["bbox"] for one in dt], [one["bbox"] for one in gt]
-        else:
-            sides = (
-                [self.lvis_dt.ann_to_rle(one) for one in dt],
-                [self.lvis_gt.ann_to_rle(one) for one in gt],
-            )
-        return mask_functions.iou(*sides, [0] * len(gt))
+        return self._overlaps(self._gts, self._dts, (img_id, cat_id))
 
     def lvdet_evaluation(self, **options: Any) -> Evaluation:
         """lvdet's own result of the same images: LVIS's AP beside AP-Fixed and AP-Pool, which rank
@@ -190,6 +181,7 @@ class LVISEval:
             self.lvis_gt.dataset,
             self.lvis_dt.all_results,
             image_ids=self.params.img_ids,
+            class_ids=self.params.cat_ids,
             federated=True,
             **{
                 "iou": self.params.iou_type,
@@ -229,8 +221,9 @@ class LVISEval:
             groups[labels.index(one["frequency"])].append(place)
         return groups
 
-    def _overlaps(self, key: tuple[Any, Any]) -> Any:
-        return self.compute_iou(*key)
+    def _overlaps(self, gts: Cells, dts: Cells, key: tuple[Any, Any]) -> Any:
+        encode = self.lvis_gt.ann_to_rle, self.lvis_dt.ann_to_rle
+        return cell_overlaps(gts.get(key, []), dts.get(key, []), self.params.iou_type, encode)
 
     def _pointers(self, place: int) -> LazyMapping:
         """A class's item of `dt_pointers`."""

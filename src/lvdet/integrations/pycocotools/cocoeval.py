@@ -7,6 +7,7 @@ import datetime
 import time
 from collections import defaultdict
 from collections.abc import Sequence
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -18,9 +19,9 @@ from lvdet.integrations.cell_records import COCO_FIELDS, cell_records
 from lvdet.integrations.curve_tables import CurveTables, RankedOutcomes, tables_of_classes
 from lvdet.integrations.dataset_tables import evaluate_dataset
 from lvdet.integrations.lazy import LazyList, LazyMapping, Pairs
-from lvdet.integrations.matched_cells import MatchedCells, Question
+from lvdet.integrations.matched_cells import Cells, MatchedCells, Question
 from lvdet.integrations.overridden import require_own
-from lvdet.integrations.pycocotools import mask as mask_functions
+from lvdet.integrations.pycocotools.cell_overlaps import cell_overlaps
 from lvdet.integrations.pycocotools.coco import COCO, KEYPOINTS
 
 __all__ = ["COCOeval", "Params"]
@@ -112,7 +113,8 @@ class COCOeval:
         self._matched = None
         self._paramsEval = copy.deepcopy(p)
         pairs = Pairs(p.imgIds, p.catIds if p.useCats else [-1])
-        self.ious = LazyMapping(pairs, self._overlaps)
+        parts = self._gts, self._dts, self._paramsEval
+        self.ious = LazyMapping(pairs, partial(self._overlaps, *parts))
         self._records = cell_records(self._match(), COCO_FIELDS, p.maxDets[-1])
         self.evalImgs = self._records
         print(f"DONE (t={time.time() - start:0.2f}s).")
@@ -172,23 +174,7 @@ class COCOeval:
     def computeIoU(self, imgId: Any, catId: Any) -> Any:
         """[D, G] overlaps of an image's detections of a class, by falling score, with its
         objects."""
-        p = self.params
-        gt, dt = (
-            cells[imgId, catId]
-            if p.useCats
-            else [one for other in p.catIds for one in cells[imgId, other]]
-            for cells in (self._gts, self._dts)
-        )
-        if not gt and not dt:
-            return []
-        dt = sorted(dt, key=lambda one: -one["score"])[: p.maxDets[-1]]
-        crowd = [int(one.get("iscrowd", 0)) for one in gt]
-        if p.iouType == "bbox":
-            return mask_functions.iou([d["bbox"] for d in dt], [g["bbox"] for g in gt], crowd)
-        assert self.cocoGt is not None
-        assert self.cocoDt is not None
-        masks = [self.cocoDt.annToRLE(d) for d in dt], [self.cocoGt.annToRLE(g) for g in gt]
-        return mask_functions.iou(*masks, crowd)
+        return self._overlaps(self._gts, self._dts, self.params, (imgId, catId))
 
     def evaluateImg(self, imgId: Any, catId: Any, aRng: Any, maxDet: int) -> Any:
         """An item of `evalImgs`, for scripts that have an `evaluate` of their own."""
@@ -201,25 +187,22 @@ class COCOeval:
     def lvdet_evaluation(self, **options: Any) -> Evaluation:
         """lvdet's own result of the same images and classes: COCO's AP beside AP-Fixed and AP-Pool.
         Options are those of `lvdet.evaluate`."""
-        p = self.params
-        assert self.cocoGt is not None
-        assert self.cocoDt is not None
+        p, (truth, found) = self.params, self._sides()
         return evaluate_dataset(
-            self.cocoGt.dataset,
-            self.cocoDt.dataset["annotations"],
+            truth.dataset,
+            found.dataset["annotations"],
             image_ids=p.imgIds,
+            class_ids=p.catIds if p.useCats else truth.cats,
             federated=False,
             **{"iou": p.iouType, "thresholds": list(p.iouThrs), **options},
         )
 
     def _prepare(self) -> None:
         """Collects the annotations by image and class, in `_gts` and `_dts`."""
-        p = self.params
-        assert self.cocoGt is not None
-        assert self.cocoDt is not None
+        p, (truth, results) = self.params, self._sides()
         classes = p.catIds if p.useCats else []
         self._gts, self._dts = defaultdict(list), defaultdict(list)
-        for source, cells in ((self.cocoGt, self._gts), (self.cocoDt, self._dts)):
+        for source, cells in ((truth, self._gts), (results, self._dts)):
             for one in source.loadAnns(source.getAnnIds(imgIds=p.imgIds, catIds=classes)):
                 cells[one["image_id"], one["category_id"]].append(one)
         for found in self._gts.values():
@@ -230,7 +213,6 @@ class COCOeval:
     def _match(self) -> MatchedCells:
         """The match of what was prepared last."""
         p, known = self.params, self._matched
-        assert self.cocoGt is not None
         if known is None or known.question.detections is not self._dts:
             self._matched = known = MatchedCells(
                 Question(
@@ -238,7 +220,7 @@ class COCOeval:
                     self._dts,
                     list(p.imgIds),
                     list(p.catIds),
-                    self.cocoGt.imgs,
+                    self._sides()[0].imgs,
                     use_classes=bool(p.useCats),
                     iou=p.iouType,
                     thresholds=list(p.iouThrs),
@@ -248,8 +230,20 @@ class COCOeval:
             )
         return known
 
-    def _overlaps(self, key: tuple[Any, Any]) -> Any:
-        return self.computeIoU(*key)
+    def _overlaps(self, gts: Cells, dts: Cells, p: Params, key: tuple[Any, Any]) -> Any:
+        truth, found = self._sides()
+        classes = [key[1]] if p.useCats else p.catIds
+        objects, detections = (
+            [one for of in classes for one in cells.get((key[0], of), ())] for cells in (gts, dts)
+        )
+        encode = truth.annToRLE, found.annToRLE
+        limit = p.maxDets[-1]
+        return cell_overlaps(objects, detections, p.iouType, encode, crowds=True, limit=limit)
+
+    def _sides(self) -> tuple[COCO, COCO]:
+        if self.cocoGt is None or self.cocoDt is None:
+            raise LvdetError("COCOeval was made without cocoGt or cocoDt")
+        return self.cocoGt, self.cocoDt
 
     def _tables(
         self,
