@@ -94,8 +94,8 @@ def run(
     if page is not None:
         from lvdet.experiments.results_page import write_page
 
-        write_page(page, results or [output])
-        print(f"wrote {page}")
+        for path in write_page(page, results or [output], scale):
+            print(f"wrote {path}")
         return
     if not names:
         raise InputError("NAME is missing: pass a name from --list, or all (see --help)")

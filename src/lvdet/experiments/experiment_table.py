@@ -69,6 +69,14 @@ class ExperimentTable(Result):
             for config in ("", *self.experiment.repeated)
         }
 
+    @property
+    def measured(self) -> bool:
+        """Whether there is a number, or what stands for a table."""
+        if self.experiment.example:
+            return bool(self.layouts())
+        lines = [line for table in self.numbers.values() for line in table.values()]
+        return any(number.values for line in lines for number in line)
+
     def title(self) -> str:
         """What the paper's caption begins with, and where it is from."""
         return f"{self.experiment.title} ({self.experiment.label}), {self.scale.title}"
@@ -161,8 +169,15 @@ class ExperimentTable(Result):
             delta = signed(number.mean - base[place].mean) if base and compared else ""
             cells.append(Cell(number.text(column.count), delta))
             if quoted[place]:
-                cells.append(Cell("" if number.paper is None else f"{number.paper:,g}"))
+                cells.append(Cell(_quoted(number.paper, column.count)))
         return cells
+
+
+def _quoted(paper: float | None, count: bool) -> str:
+    """A figure of the paper, as it prints it."""
+    if paper is None:
+        return ""
+    return f"{paper:,g}" if count else f"{paper:.1f}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
