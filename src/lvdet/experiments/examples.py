@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lvdet.calibration.fitting import Recipe, fit_classes
-from lvdet.calibration.labelled_scores import IOU_THRESHOLD, Labelling, load_samples
-from lvdet.calibration.trials import fitted_scores
 from lvdet.evaluation.pair import Pair
 from lvdet.limits.budgets import PerClass, PerImage
-from lvdet.studies.account import Account, ImageAccount, Showing, Shown, outcomes
+from lvdet.studies.account import OUTCOMES, Account, ImageAccount, Shown, outcomes
+from lvdet.tables.problems import category_rows
 
 #: Detections that are shown of an image.
 BEST, EXCHANGED = 20, 10
@@ -37,16 +34,10 @@ def reranking_example(pair: Pair, old: PerImage, fixed: PerClass) -> dict[str, A
     }
 
 
-def calibration_example(
-    pair: Pair, train: tuple[Path, Path], dets_per_class: int
-) -> dict[str, Any]:
-    """The image whose best detections are right more often after calibration of each class on
-    training images, by most: its best before and after."""
-    labelling = Labelling(pair.iou, IOU_THRESHOLD, dets_per_class)
-    _, learned = load_samples(*train, labelling)
+def calibration_example(pair: Pair, after: NDArray[np.float64]) -> dict[str, Any]:
+    """The image whose best detections are right more often by new scores ([N]), by most: its best
+    before and after."""
     ranking = pair.results.ranking
-    fitted = fit_classes(learned, Recipe.of("beta"))
-    after = fitted_scores(fitted, learned.categories, ranking)
     outcome = outcomes(pair.matches, len(ranking))
     image = ranking.image
     order = np.argsort(image, kind="stable")
@@ -60,11 +51,22 @@ def calibration_example(
             best = gain, int(ranking.image_ids[image[rows[0]]]), first, then
     if best is None:
         return {}
-    show = Showing(pair.gt, pair.results.detections, outcome)
+    names, categories = pair.gt.categories.names, category_rows(pair.gt, ranking)
+
+    def shown(rows: NDArray[np.int64], score: NDArray[np.float64]) -> list[dict[str, Any]]:
+        return [
+            {
+                "class": names[categories[ranking.category[row]]],
+                "score": round(float(score[row]), 4),
+                "outcome": OUTCOMES[outcome[row]],
+            }
+            for row in rows.tolist()
+        ]
+
     return {
         "image": best[1],
-        "before": _plain(show.rows(best[2])),
-        "after": _plain(show.rows(best[3])),
+        "before": shown(best[2], ranking.score),
+        "after": shown(best[3], after),
     }
 
 

@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from lvdet.experiments.claims import Claim
-from lvdet.experiments.conditions import OWN
 from lvdet.experiments.paper_item import experiment
 from lvdet.experiments.result_files import ResultSet
 
@@ -135,8 +134,6 @@ def _combined(claim: Claim, results: ResultSet, name: str) -> list[float]:
 
 def _bootstrap(claim: Claim, results: ResultSet, effect: float) -> Interval | None:
     """The interval over samples of images; None where some run has no samples, or others."""
-    if any(condition != OWN for condition, _, _ in claim.terms):
-        return None
     total: NDArray[np.float64] | float = 0.0
     for name, weight in claim.configs.items():
         drawn = [_samples(claim, results, name, seed) for seed in results.seeds(name)]
@@ -155,8 +152,8 @@ def _bootstrap(claim: Claim, results: ResultSet, effect: float) -> Interval | No
 def _samples(claim: Claim, results: ResultSet, name: str, seed: int) -> NDArray[np.float64] | None:
     """[R] the claim's combination of metrics on each sample."""
     drawn = results.result(name, seed)["resamples"]
-    if not all(metric in drawn for _, metric, _ in claim.terms):
+    if not all(metric in drawn.get(at, {}) for at, metric, _ in claim.terms):
         return None
-    columns = [weight * np.array(drawn[m], dtype=np.float64) for _, m, weight in claim.terms]
+    columns = [w * np.array(drawn[at][m], dtype=np.float64) for at, m, w in claim.terms]
     total: NDArray[np.float64] = np.sum(columns, axis=0)
     return total

@@ -8,38 +8,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import numpy as np
-
-from lvdet.calibration.calibrate import SHOWN, calibrate
-from lvdet.comparison.bootstrap import Resampler, draw
 from lvdet.evaluation.evaluation_result import Evaluation
 from lvdet.evaluation.load_pair import load_pair
 from lvdet.evaluation.pair import Pair
 from lvdet.evaluation.protocols import Plan, evaluate_pair
 from lvdet.evaluation.score_levels import SHARES, score_levels
-from lvdet.evaluation.summary import NAMES, PROTOCOLS
-from lvdet.experiments.conditions import (
-    CALIBRATION,
-    LIMITS,
-    OWN,
-    SCORES,
-    part_of,
-)
-from lvdet.experiments.examples import calibration_example, reranking_example
+from lvdet.experiments.calibrating import calibrated
+from lvdet.experiments.conditions import CALIBRATION, LIMITS, OWN, SCORES, part_of
+from lvdet.experiments.examples import reranking_example
+from lvdet.experiments.resampling import claimed, resampled, resampled_limits
 from lvdet.experiments.scale import Scale
 from lvdet.limits.budgets import PerClass, PerImage
 from lvdet.limits.needs import everything
 from lvdet.matching.match_options import MatchOptions
-from lvdet.studies.budget_tables import BudgetTable
+from lvdet.studies.budget_tables import BudgetTable, Limits
 from lvdet.studies.sweep import sweep_pair
-from lvdet.tables.ground_truth import GroundTruth
 
 #: Numbers by condition and metric; None where undefined.
 Measures: TypeAlias = dict[str, dict[str, float | None]]
-#: Bootstrap samples of the images, the same for all runs of a scale.
-RESAMPLES, RESAMPLES_SEED = 200, 0
-#: Metrics of a run's own condition, in the order in which samples have them.
-RESAMPLED = tuple(f"{protocol}.{name}" for protocol in PROTOCOLS for name in NAMES)
 
 
 @dataclass(frozen=True)
@@ -64,32 +50,41 @@ def measure(
     conditions: those of limits that experiments look at
     """
     iou = "segm" if scale.predict.masks else "bbox"
-    plan = Plan(dets_per_image=scale.dets_per_image, dets_per_class=scale.dets_per_class)
+    old, fixed = PerImage(scale.dets_per_image), PerClass(scale.dets_per_class)
+    plan = Plan(dets_per_image=old.limit, dets_per_class=fixed.limit)
     (nms, first), *others = predicted.val.items()
-    whole = LIMITS in parts or CALIBRATION in parts  # examples show boxes of any rows
+    whole = LIMITS in parts  # the example shows boxes of any rows
     needs = None if whole else everything
     pair = load_pair(predicted.val_annotations, first, needs, MatchOptions(iou))
     evaluation = evaluate_pair(pair, plan)
-    fixed = PerClass(scale.dets_per_class)
     measures: Measures = {OWN: _own(evaluation), SCORES: _scores(pair, fixed)}
+    samples: dict[str, Any] = {OWN: resampled(pair, old, fixed)}
     examples: dict[str, Any] = {}
     if others:
         measures[f"nms={nms:g}"] = measures[OWN]
+        samples[f"nms={nms:g}"] = samples[OWN]
         for threshold, path in others:
-            another = load_pair(pair.gt, path, plan.needs, MatchOptions(iou))
-            measures[f"nms={threshold:g}"] = _own(evaluate_pair(another, plan))
+            condition = f"nms={threshold:g}"
+            another = load_pair(pair.gt, path, everything, MatchOptions(iou))
+            measures[condition] = _own(evaluate_pair(another, plan))
+            if metrics := claimed(condition):
+                samples[condition] = resampled(another, old, fixed, metrics)
     if LIMITS in parts:
-        measures |= _limits(pair, scale, conditions)
-        examples["teaser"] = reranking_example(pair, PerImage(scale.dets_per_image), fixed)
+        rows = {one: scale.limits(one) for one in conditions if part_of(one) == LIMITS}
+        measures |= _limits(pair, rows)
+        samples |= {at: resampled_limits(pair, row, fixed, claimed(at)) for at, row in rows.items()}
+        examples["teaser"] = reranking_example(pair, old, fixed)
     if CALIBRATION in parts:
         assert predicted.train is not None
         train = predicted.train_annotations, predicted.train
-        measures |= _calibrated(pair.gt, first, train, scale.dets_per_class, iou)
-        examples["calibrated"] = calibration_example(pair, train, scale.dets_per_class)
+        found, drawn, example = calibrated(pair.gt, first, train, iou, old, fixed)
+        measures |= {at: _rounded(values) for at, values in found.items()}
+        samples |= drawn
+        examples["calibrated"] = example
     return {
         "measures": measures,
         "classes": _classes(evaluation),
-        "resamples": _resampled(pair, PerImage(scale.dets_per_image), fixed),
+        "resamples": {condition: columns for condition, columns in samples.items() if columns},
         "examples": examples,
     }
 
@@ -112,35 +107,19 @@ def _scores(pair: Pair, budget: PerClass) -> dict[str, float | None]:
     return found
 
 
-def _limits(pair: Pair, scale: Scale, conditions: Iterable[str]) -> Measures:
-    wanted = sorted(one for one in conditions if part_of(one) == LIMITS)
-    groups = pair.gt.categories.groups()
-    wanted = [one for one in wanted if groups or "classes" not in one]
-    table = BudgetTable("limits", "", tuple(scale.limits(one) for one in wanted))
+def _limits(pair: Pair, rows: Mapping[str, Limits]) -> Measures:
+    """AP and AP-Pool under limits; "incomplete" where the file lacks detections that they allow."""
+    table = BudgetTable("limits", "", tuple(rows.values()))
     return {
-        condition: {name: rounded(value) for name, value in row.metrics.items()}
-        | {f"pool.{name}": rounded(value) for name, value in row.pool.items()}
-        | {
+        condition: {
+            **_rounded(row.metrics),
+            **{f"pool.{name}": rounded(value) for name, value in row.pool.items()},
             "class_count": row.class_count,
             "instances_per_class": rounded(row.instances_per_class),
+            "incomplete": float(row.incomplete),
         }
-        for condition, row in zip(wanted, sweep_pair(pair, [table]).rows, strict=True)
+        for condition, row in zip(rows, sweep_pair(pair, [table]).rows, strict=True)
     }
-
-
-def _calibrated(
-    gt: GroundTruth, path: Path, train: tuple[Path, Path], dets_per_class: int, iou: str
-) -> Measures:
-    table = calibrate(gt, path, train=train, methods=SHOWN, iou=iou, dets_per_class=dets_per_class)
-    found: Measures = {}
-    for block in table.blocks:
-        for method, row in block.rows.items():
-            found[f"{block.name}:{method}"] = {
-                **{f"pool.{name}": rounded(value) for name, value in row.pool.items()},
-                **{f"fixed.{name}": rounded(value) for name, value in row.fixed.items()},
-                "ece": rounded(row.errors.overall.expected),
-            }
-    return found
 
 
 def _classes(evaluation: Evaluation) -> dict[str, list[Any]]:
@@ -155,17 +134,8 @@ def _classes(evaluation: Evaluation) -> dict[str, list[Any]]:
     }
 
 
-def _resampled(pair: Pair, old: PerImage, fixed: PerClass) -> dict[str, Any]:
-    """The numbers of bootstrap samples of the images: what two runs differ by on the same samples
-    has the errors that `lvdet compare` gives, without their detections."""
-    weights = draw(len(pair.gt.images), 0, RESAMPLES, seed=RESAMPLES_SEED)
-    drawn = Resampler(pair, old=old, fixed=fixed).values(weights)
-    metrics = drawn.metrics(pair.gt.categories).reshape(-1, len(RESAMPLED))[:RESAMPLES]
-    return {
-        name: [rounded(value, 5) for value in column]
-        for name, column in zip(RESAMPLED, metrics.T.tolist(), strict=True)
-        if not np.isnan(column).all()
-    }
+def _rounded(values: Mapping[str, float]) -> dict[str, float | None]:
+    return {name: rounded(value) for name, value in values.items()}
 
 
 def rounded(value: float, digits: int = 6) -> float | None:

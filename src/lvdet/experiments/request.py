@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -31,7 +32,8 @@ class Request:
     jobs:     trainings at once
     only:     "i/n": the i-th of n parts of the runs
     seeds:    those to run; none: the scale's
-    deadline: seconds after which nothing is begun or left running
+    deadline: seconds since `begun` after which nothing is left running
+    say:      told of every run that is finished
     """
 
     names: tuple[str, ...]
@@ -44,6 +46,7 @@ class Request:
     seeds: tuple[int, ...] = ()
     device: str | None = None
     deadline: float | None = None
+    begun: float = field(default_factory=time.monotonic)
     say: Callable[[str], None] = field(default=lambda text: None)
 
     def __post_init__(self) -> None:
@@ -83,6 +86,10 @@ class Request:
         """The missing runs of this part of the graph, by what has to be trained first."""
         return self.graph.chains(self.missing, part_of_graph(self.only))
 
+    @property
+    def _end(self) -> float | None:
+        return None if self.deadline is None else self.begun + self.deadline
+
     def tables(self) -> ExperimentTables:
         """The tables, from what is done."""
         keys = [run.key for run in self.graph.runs]
@@ -110,11 +117,13 @@ class Request:
         make_sets(self.scale, sets, workshop.images, progress)
         conditions = tuple(sorted({at for one in chosen(["all"]) for _, at in one.wanted()}))
         jobs = [Job(self.graph, tuple(chain), conditions, workshop) for chain in chains]
-        if self.jobs == 1 and self.deadline is None:
-            make_in_turn(jobs, finished, progress)
-        else:
-            make_at_once(jobs, finished, self.jobs, self.deadline, progress)
-        tables = self.tables()
-        for ending in (".json", ".md", ".tex"):
-            tables.save(self.out / f"tables{ending}")
+        try:
+            if self.jobs == 1 and self.deadline is None:
+                make_in_turn(jobs, finished, progress)
+            else:
+                make_at_once(jobs, finished, self.jobs, self._end, progress)
+        finally:
+            tables = self.tables()
+            for ending in (".json", ".md", ".tex"):
+                tables.save(self.out / f"tables{ending}")
         return tables

@@ -43,13 +43,16 @@ SECTIONS: dict[str, tuple[str, ...]] = {
 _HEAD = """\
 # Results
 
-Made by `lvdet experiment --page {page} --results {data} --scale {scale}` from the files in
-`{data}`; nothing here was typed in. Scale {scale}: {title}. [Experiments](../experiments.md) says
-what that is, how verdicts follow, and how to run it all again.
+Made from the files in `{data}` by
+
+    lvdet experiment --page {page} --results {data} --scale {scale}
+
+Nothing here was typed in. Scale {scale}: {title}. [Experiments](../experiments.md) says what that
+is, how verdicts follow, and how to run it all again.
 
 Numbers are in percent: the mean over seeds ± the standard deviation, and how far that is from the
-row that others are compared with, beside the paper's own figures on LVIS. These are other images: it
-is signs and sizes of differences that can be compared, not levels.
+row that others are compared with, beside the paper's own figures on LVIS. These are other images:
+signs and sizes of differences can be compared, levels cannot.
 """
 
 

@@ -89,6 +89,8 @@ class Graph:
             found.setdefault(run.root.key, [])
             if run.key in keys:
                 found[run.root.key].append(run)
+        for chain in found.values():
+            chain.sort(key=lambda run: run.parent is not None)  # the root first
         number, count = only
         mine = list(found.values())[number - 1 :: count]
         return [chain for chain in mine if chain]

@@ -91,29 +91,27 @@ class RunStatus(Result):
 
 
 def _seconds(run: Run, parts: tuple[str, ...], known: Sequence[RunResult]) -> float:
-    """What it took, or what runs of the same network with the same parts took, a step each."""
+    """What it took, or what runs of the same network took, a step each; those with the same parts
+    where there are any."""
+    alike = [one for one in known if _same_network(one, run)]
+    same = [one for one in alike if tuple(one["parts"]) == parts]
     own = [one for one in known if one["key"] == run.key]
-    alike = own or [one for one in known if _alike(one, run, parts)]
-    if not alike:
-        return math.nan
     steps = run.config.schedule.steps
-    return mean(
-        float(
-            took["training"] * steps / one["provenance"]["config"]["schedule.steps"]
-            + took["predicting"]
-            + took["measuring"]
-        )
-        for one in alike
+    found = [
+        took["training"] * steps / one["provenance"]["config"]["schedule.steps"]
+        + took["predicting"]
+        + took["measuring"]
+        for one in own or same or alike
         for took in [one["provenance"]["seconds"]]
-    )
+    ]
+    return float(mean(found)) if found else math.nan
 
 
-def _alike(one: RunResult, run: Run, parts: tuple[str, ...]) -> bool:
-    """Whether a result is of such a network, trained as much of, with the same parts."""
+def _same_network(one: RunResult, run: Run) -> bool:
+    """Whether a result is of such a network, of which as much was trained."""
     config, model = one["provenance"]["config"], run.config.model
     return (
         config["model.kind"] == model.kind
         and config["model.backbone"] == model.backbone
         and one["retrained"] == (run.parent is not None)
-        and tuple(one["parts"]) == parts
     )

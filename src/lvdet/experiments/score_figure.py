@@ -25,16 +25,16 @@ def score_figure(experiment: Experiment, results: ResultSet) -> str:
             known = [value for value in values if value is not None]
             if len(known) == len(values):
                 shown.append((row.label, group, known))
-    top = max((values[4] for *_, values in shown), default=1.0) or 1.0
+    top = max((numbers[4] for *_, numbers in shown), default=1.0) or 1.0
     step = (WIDTH - LEFT - 12) / max(len(shown), 1)
 
     def y(value: float) -> float:
         return round(TOP + (HEIGHT - TOP - BOTTOM) * (1 - value / top), 1)
 
     parts = [_axis(top, y(0), y(top))]
-    for place, (label, group, values) in enumerate(shown):
+    for place, (label, group, numbers) in enumerate(shown):
         x, half = LEFT + step * (place + 0.5), step * 0.3
-        low, first, middle, third, high, mean = map(y, values)
+        low, first, middle, third, high, mean = map(y, numbers)
         ink = f'stroke="{GROUP_COLOURS[group]}"'
         parts += [
             f'<path d="M{x:.1f} {low}V{first}M{x:.1f} {third}V{high}" {ink}/>',

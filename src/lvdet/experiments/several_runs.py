@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import multiprocessing
 import os
 import signal
@@ -58,32 +59,34 @@ def make_at_once(
     jobs: Sequence[Job],
     finished: Finished,
     number: int,
-    deadline: float | None = None,
+    end: float | None = None,
     progress: Progress | None = None,
 ) -> None:
-    """Several at once, each in its own process, until all are done or `deadline` seconds are over.
+    """Several at once, each in its own process, until all are done or it is `end` on the monotonic
+    clock.
 
-    A job is not begun where those before it took longer than is left. What is unfinished at the
-    end is told to save its work, and is resumed by the next call. A job that fails does not stop
-    the others.
+    A job is not begun where runs before it took longer than is left for its own. What is unfinished
+    at the end is told to save its work, and is resumed by the next call. A job that fails does not
+    stop the others.
     """
-    begun, waiting = time.monotonic(), [*jobs]
+    waiting = [*jobs]
     total = sum(len(job.runs) for job in jobs)
     running: dict[BaseProcess, tuple[Job, float]] = {}
     failures: list[str] = []
-    longest, done = 0.0, 0
+    longest, done = 0.0, 0  # seconds of a run
     context = multiprocessing.get_context("spawn")
     cores = max(1, thread_count() // max(1, min(number, len(jobs))))
     os.environ.setdefault("OMP_NUM_THREADS", str(cores))  # of the processes
     try:
         with track(progress, "runs", "runs") as update:
             while waiting or running:
-                left = float("inf") if deadline is None else deadline - GRACE
-                left -= time.monotonic() - begun
+                left = math.inf if end is None else end - GRACE - time.monotonic()
                 if left <= 0:
                     break
-                while waiting and len(running) < number and longest <= left:
-                    job = _with_workers(waiting.pop(0), cores)
+                fitting = [job for job in waiting if longest * len(job.runs) <= left]
+                for job in fitting[: number - len(running)]:
+                    waiting.remove(job)
+                    job = _with_workers(job, cores)
                     process: BaseProcess = context.Process(target=_work, args=(job, cores))
                     process.start()
                     running[process] = job, time.monotonic()
@@ -98,7 +101,8 @@ def make_at_once(
                         update(done, total)
                     if ended:
                         del running[process]
-                        longest = max(longest, time.monotonic() - since)
+                        took = (time.monotonic() - since) / len(job.runs)
+                        longest = max(longest, took)
                         failures += _failure(job, process)
     finally:
         _stop([*running])
