@@ -110,8 +110,5 @@ def _seconds(run: Run, parts: tuple[str, ...], known: Sequence[RunResult]) -> fl
 def _same_network(one: RunResult, run: Run) -> bool:
     """Whether a result is of such a network, of which as much was trained."""
     config, model = one["provenance"]["config"], run.config.model
-    return (
-        config["model.kind"] == model.kind
-        and config["model.backbone"] == model.backbone
-        and one["retrained"] == (run.parent is not None)
-    )
+    theirs = (config["model.kind"], config["model.backbone"], one["retrained"])
+    return theirs == (model.kind, model.backbone, run.parent is not None)
