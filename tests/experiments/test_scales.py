@@ -40,7 +40,8 @@ def test_what_a_scale_does_not_say_stays() -> None:
     synth = read_scale("synth")
     for name in shipped_names():
         here, shipped = (
-            flat_values(one) for one in (synth.config(name, 0), read_config(FOLDER / f"{name}.toml"))
+            flat_values(one)
+            for one in (synth.config(name, 0), read_config(FOLDER / f"{name}.toml"))
         )
         said = {*synth.settings, *synth.factors, *synth.replaced, "run.seed"}
         assert {key for key in here if here[key] != shipped[key]} <= said
