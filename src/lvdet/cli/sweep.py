@@ -69,8 +69,8 @@ def run(
         typer.Option(
             metavar="NAME,…",
             help="Tables of the paper: ranking, image-limit, subsets, class-limit, pool-limit or "
-            "all (the default without limits). toy needs no files. Labels of the paper, as of lvdet "
-            "experiment, are names too.",
+            "all (the default without limits). toy needs no files. The paper's labels are "
+            "names too.",
         ),
     ] = None,
     iou: Iou = None,

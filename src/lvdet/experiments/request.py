@@ -98,10 +98,9 @@ class Request:
 
     def carry_out(self, progress: Progress | None = None) -> ExperimentTables:
         """Makes what is missing, and the tables of all. Results are written as they come."""
-        chains = self.chains()  # reads what there is, and refuses what cannot be
+        mine = read_results([self.out]).of_scale(self.scale.name)
         make_folder(self.out)
         file = self.out / f"{self.scale.name}.json"
-        mine = read_results([self.out]).of_scale(self.scale.name)
 
         def finished(result: dict[str, Any]) -> None:
             self.results.add(result)
@@ -111,8 +110,8 @@ class Request:
             took = ", ".join(f"{name} {value:.0f} s" for name, value in seconds.items())
             self.say(f"{result['names'][0]}, seed {result['seed']}: {took}")
 
-        if collect_left(self.work, finished):
-            chains = self.chains()
+        collect_left(self.work, finished)
+        chains = self.chains()
         workshop = Workshop(self.work, self.device)
         sets = [run.set for chain in chains for run in chain]
         make_sets(self.scale, sets, workshop.images, progress)
