@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from lvdet.experiments.paper_item import names
 from lvdet.experiments.request import Request
 from lvdet.experiments.result_files import read_results
 from lvdet.experiments.run_status import RunStatus
+from lvdet.experiments.scale import read_scale
 
 
 def measures(folder: Path) -> dict[str, Any]:
@@ -117,6 +120,27 @@ def test_an_interrupted_request_resumes(tiny_runs: Request, tmp_path: Path) -> N
     every = measures(tiny_runs.out)
     assert measures(second.out) == {key: every[key] for key in measures(second.out)}
     assert len(measures(second.out)) == 4
+
+
+def test_a_scale_without_sets_takes_the_files_that_configs_name(
+    tiny_runs: Request, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LVIS's files as configs expect them in the current folder, here those of a drawn set."""
+    (drawn,) = tiny_runs.work.glob("images/tiny-main-*")
+    for part in ("train", "val"):
+        shutil.copy(drawn / "annotations" / f"{part}.json", tmp_path / f"lvis_v1_{part}.json")
+        shutil.copytree(drawn / part, tmp_path / "coco", dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    scale = replace(read_scale("tiny"), sets={})
+    monkeypatch.setattr("lvdet.experiments.request.read_scale", lambda name: scale)
+    request = tiny(tmp_path, "ap_fixed_larger_models")
+    request.carry_out()
+    (found,) = request.results
+    drawn_one = tiny_runs.results.result("baseline", 0)
+    assert found["measures"] == drawn_one["measures"]
+    assert found["provenance"]["data"] == drawn_one["provenance"]["data"]
+    assert found["key"] != drawn_one["key"]
+    assert not (request.work / "images").exists()
 
 
 @pytest.mark.long

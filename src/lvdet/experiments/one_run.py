@@ -17,7 +17,7 @@ from lvdet.experiments.run_graph import Run
 from lvdet.experiments.scale import Scale
 from lvdet.experiments.source_commit import source_commit
 from lvdet.files.fingerprint import fingerprints
-from lvdet.files.progress import Progress
+from lvdet.files.writing import write_text
 from lvdet.inference.device import device_of
 from lvdet.inference.image_list import annotated_images
 from lvdet.inference.machine import hardware
@@ -54,17 +54,20 @@ class Workshop:
         return self.folder / "runs" / run.key
 
 
-def trained(
-    run: Run, scale: Scale, workshop: Workshop, progress: Progress | None = None
-) -> tuple[Config, float]:
+def trained(run: Run, scale: Scale, workshop: Workshop) -> tuple[Config, float]:
     """Trains a run unless it is trained already, resuming what is unfinished; the config, and the
-    seconds that it took."""
-    begun = time.monotonic()
-    folder = workshop.run_folder(run)
+    seconds that it took, those before a stop included."""
+    begun, folder = time.monotonic(), workshop.run_folder(run)
+    clock = folder.with_name(f"{folder.name}.seconds")
+    before = float(clock.read_text(encoding="utf-8")) if clock.is_file() else 0.0
     config = _placed(run, scale, workshop)
     if checkpoint_after(folder, config.schedule.steps) not in checkpoints(folder):
-        train(config, folder, device=workshop.device, resume=True, progress=progress)
-    return config, time.monotonic() - begun
+        try:
+            train(config, folder, device=workshop.device, resume=True)
+        finally:
+            before += time.monotonic() - begun
+            write_text(f"{before:.1f}\n", clock)
+    return config, before
 
 
 def conduct(
@@ -74,21 +77,20 @@ def conduct(
     parts: Sequence[str],
     conditions: Iterable[str],
     workshop: Workshop,
-    progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Everything that is kept of a run; detections are removed."""
-    config, training = trained(run, scale, workshop, progress)
+    config, training = trained(run, scale, workshop)
     begun = time.monotonic()
     folder = workshop.run_folder(run)
-    data = data_of(scale, run.set, config, workshop.images)
+    data = data_of(scale, run.set, run.config, workshop.images)
     model = load_model(folder, device_of(workshop.device))
     wanted = [*conditions]
     settings = _settings(scale, parts, wanted, workshop, model)
     val, train_file = folder / "val.parquet", folder / "train.parquet"
-    _predict(model, Path(data.val), Path(data.val_images), val, settings, progress)
+    _predict(model, Path(data.val), Path(data.val_images), val, settings)
     if CALIBRATION in parts:
         own = _settings(scale, (), (), workshop, model)
-        _predict(model, Path(data.train), Path(data.train_images), train_file, own, progress)
+        _predict(model, Path(data.train), Path(data.train_images), train_file, own)
     predicting = time.monotonic() - begun
     begun = time.monotonic()
     found = measure(
@@ -170,15 +172,9 @@ def _settings(
 
 
 def _predict(
-    model: LoadedModel,
-    annotations: Path,
-    images: Path,
-    out: Path,
-    settings: Settings,
-    progress: Progress | None,
+    model: LoadedModel, annotations: Path, images: Path, out: Path, settings: Settings
 ) -> None:
-    listed = annotated_images(annotations, images)
-    predict(model, listed.images, out, settings, progress)
+    predict(model, annotated_images(annotations, images).images, out, settings)
 
 
 def _without_paths(config: Config) -> dict[str, Any]:

@@ -39,20 +39,30 @@ class Job:
     conditions: tuple[str, ...]
     workshop: Workshop
 
-    def make(self, finished: Finished, progress: Progress | None = None) -> None:
+    def make(self, finished: Finished) -> None:
         """Makes them all."""
         scale, root = self.graph.scale, self.runs[0].root
         if root not in self.runs:
-            trained(root, scale, self.workshop, progress)
+            trained(root, scale, self.workshop)
         for run in self.runs:
             names, parts = self.graph.names[run.key], self.graph.parts[run.key]
-            finished(conduct(run, scale, names, parts, self.conditions, self.workshop, progress))
+            finished(conduct(run, scale, names, parts, self.conditions, self.workshop))
 
 
 def make_in_turn(jobs: Sequence[Job], finished: Finished, progress: Progress | None = None) -> None:
     """One after the other, in this process."""
-    for job in jobs:
-        job.make(finished, progress)
+    done, total = 0, sum(len(job.runs) for job in jobs)
+    with track(progress, "runs", "runs") as update:
+
+        def count(result: dict[str, Any]) -> None:
+            nonlocal done
+            finished(result)
+            done += 1
+            if update is not None:
+                update(done, total)
+
+        for job in jobs:
+            job.make(count)
 
 
 def make_at_once(
