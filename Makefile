@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # made about once.
 PYTEST_ARGS ?= -n 2 --dist worksteal
 
-.PHONY: demo test test-long test-cpus bench bench-calibration bench-compare bench-report bench-training lint format stub clean
+.PHONY: demo test test-long test-cpus bench bench-calibration bench-compare bench-inference bench-report bench-training lint format stub clean
 
 demo: $(VENV)/.installed
 	$(BIN)/lvdet demo demo
@@ -36,6 +36,10 @@ bench-report: $(VENV)/.tested-with
 bench-training:
 	$(PYTHON) -m pip install --quiet --no-build-isolation --no-deps .
 	$(PYTHON) benchmarks/training.py $(BENCH_ARGS)
+
+bench-inference:
+	$(PYTHON) -m pip install --quiet --no-build-isolation --no-deps .
+	$(PYTHON) benchmarks/inference.py $(BENCH_ARGS)
 
 bench-compare: $(VENV)/.installed
 	$(BIN)/python benchmarks/resampling.py $(BENCH_ARGS)

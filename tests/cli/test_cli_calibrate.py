@@ -225,6 +225,43 @@ def test_warnings_are_told(tmp_path: Path) -> None:
         assert "77" in done.err
 
 
+def test_apply_to_results_that_name_images_by_file(
+    files: Files, calibrator: Path, tmp_path: Path
+) -> None:
+    """The same scores as with plain ids are the oracle; boxes may be fractions too."""
+    gt = json.loads(files.val[0].read_text())
+    names = {image["id"]: Path(image["file_name"]).stem for image in gt["images"]}
+    records = json.loads(files.dt.read_text())
+    named = tmp_path / "named.json"
+    named.write_text(
+        json.dumps([one | {"image_id": "x" + names[one["image_id"]]} for one in records])
+    )
+    for image in gt["images"]:
+        image["file_name"] = "x" + image["file_name"]
+    truth = tmp_path / "gt.json"
+    truth.write_text(json.dumps(gt))
+    plain, out = tmp_path / "plain.json", tmp_path / "out.json"
+    calibrate("apply", calibrator, files.dt, "-o", plain).good()
+    calibrate("apply", calibrator, named, "-o", out, "--images", truth).good()
+    assert out.read_bytes() == plain.read_bytes()
+
+    fitted = lvdet.Calibrator.load(calibrator)
+    expected = fitted.transform(files.dt)
+    for images in (truth, lvdet.read_ground_truth(truth)):
+        new = fitted.transform(named, images=images)
+        assert new.score.tobytes() == expected.score.tobytes()
+        assert new.image_ids[new.image].tolist() == expected.image_ids[expected.image].tolist()
+    again = lvdet.Calibrator("beta").fit_transform(truth, named)
+    direct = lvdet.Calibrator("beta").fit_transform(files.val[0], files.dt)
+    assert again.score.tobytes() == direct.score.tobytes()
+    measured = fitted.measure(truth, named)
+    assert measured.errors == fitted.measure(files.val[0], files.dt).errors
+    calibrate("apply", calibrator, named, "-o", tmp_path / "none.json").refused(
+        "image_id", "--images"
+    )
+    assert not (tmp_path / "none.json").exists()
+
+
 # Compare
 
 

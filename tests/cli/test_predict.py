@@ -24,7 +24,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_run(tmp_path_factory.mktemp("tiny"))
 
 
-QUICK = ("--dets-per-class", "10", "--workers", "0", "--device", "cpu")
+QUICK = ("--dets-per-class", "10", "--dets-per-image", "0", "--workers", "0", "--device", "cpu")
 
 
 def test_annotation_file(folder: Path, tmp_path: Path) -> None:
@@ -32,10 +32,10 @@ def test_annotation_file(folder: Path, tmp_path: Path) -> None:
     call = ("predict", folder / "run", folder / "val.json", "--images", folder / "images", *QUICK)
     done = lvdet_call(*call, "-o", out, "--summary", told).good()
     assert (
-        f"wrote {out}: 40 detections of 4 classes (4 with 10) on 5 images, 8.0 per image"
+        f"wrote {out}: 40 detections of 4 classes (4 with 10 or more) on 5 images, 8.0 per image"
         in done.out
     )
-    assert re.search(r"\ntook \d+\.\d s\n$", done.out)
+    assert re.search(r"\ntook \d+\.\d s, of which \d+\.\d s until the first batches\n$", done.out)
     rows = records_of(out)
     assert len(rows) == 40
     assert {row["image_id"] for row in rows} <= set(range(100, 105))
@@ -44,10 +44,22 @@ def test_annotation_file(folder: Path, tmp_path: Path) -> None:
         {"path": str(out), "nms": 0.5, "detections": 40, "classes": 4, "full_classes": 4}
     ]
     assert (summary["images"], summary["masks"], summary["step"]) == (5, True, 12)
+    assert 0 < summary["starting"] < summary["seconds"]
     assert sorted(os.listdir(tmp_path)) == ["out.json", "told.json"]
     lvdet_call(*call, "-o", out).refused("already exists; pass --overwrite to replace it")
     lvdet_call(*call, "-o", out, "--overwrite", "--no-masks").good()
     assert "segmentation" not in records_of(out)[0]
+
+
+def test_both_budgets(folder: Path, tmp_path: Path) -> None:
+    call = ("predict", folder / "run", folder / "val.json", "--images", folder / "images", *QUICK)
+    out = ("-o", tmp_path / "out.json", "--overwrite", "--no-masks")
+    done = lvdet_call(*call, *out, "--dets-per-image", "20").good()
+    rows = records_of(tmp_path / "out.json")
+    assert f"{len(rows)} detections of 4 classes (4 with 10 or more)" in done.out
+    assert 100 < len(rows) <= 140
+    done = lvdet_call(*call, *out, "--dets-per-image", "20", "--dets-per-class", "0").good()
+    assert "100 detections of 4 classes on 5 images, 20.0 per image" in done.out
 
 
 def test_folder_and_several_thresholds(folder: Path, tmp_path: Path) -> None:
@@ -112,7 +124,8 @@ def test_refusals(folder: Path, tmp_path: Path) -> None:
     lvdet_call(*call).refused("pass -o FILE for the detections")
     lvdet_call(*call, *out, "--nms", "0.5,half").refused("--nms is '0.5,half'")
     lvdet_call(*call, *out, "--nms", "1.5").refused("thresholds from 0 to 1")
-    lvdet_call(*call, *out, "--dets-per-class", "0").refused("expected 1 or more")
+    none = ("--dets-per-class", "0", "--dets-per-image", "0")
+    lvdet_call(*call, *out, *none).refused("dets_per_class is 0 and so is dets_per_image")
     lvdet_call(*call, *out, "--precision", "fp8").refused("expected fp32 or bf16")
     lvdet_call(*call, *out, "--batch", "x").refused("--batch", "see --help")
     lvdet_call(*call, *out, "--image", "3").refused("--picture and --image go together")

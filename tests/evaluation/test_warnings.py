@@ -91,6 +91,21 @@ def test_classes_that_the_cut_did_not_touch_are_what_they_were(uncut: Tables) ->
     assert lvdet.evaluate(gt, dt, classes=small)["old"].AP == whole["old"].AP
 
 
+def test_a_cut_by_class_below_what_ap_old_looks_at() -> None:
+    """No warning up to the limit at which every image is known to have lost nothing."""
+    gt, dt = lvdet.simulate(images=60, classes=5, dets_per_image=200, seed=3)
+    small = dt[apply([PerClass(1000)], dt)]
+    cut_classes = [place for place in range(5) if (small.category == place).sum() == 1000]
+    lowest = max(small.score[small.category == place].min() for place in cut_classes)
+    sure = min(int((small.score[small.image == place] > lowest).sum()) for place in range(60))
+    assert 0 < sure < 200
+    for limit, warned in ((sure, False), (sure + 1, True)):
+        result = lvdet.evaluate(gt, small, protocols=["old"], dets_per_image=limit)
+        assert any("re-ranked" in text for text in result.warnings) == warned
+    whole, cut = (lvdet.evaluate(gt, d, dets_per_image=sure)["old"].AP for d in (dt, small))
+    assert whole == cut
+
+
 def test_a_sweep_of_a_file_cut_by_class(uncut: Tables) -> None:
     gt, dt = cut_by_class(uncut)
     result = lvdet.sweep(

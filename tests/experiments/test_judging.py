@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from experiments.made_results import made, own
+from lvdet.comparison.run_spread import pooled_deviation
 from lvdet.experiments.claims import Claim
 from lvdet.experiments.judging import (
     FAILS,
@@ -20,7 +21,6 @@ from lvdet.experiments.judging import (
     Interval,
     decide,
     judge,
-    pooled_deviation,
 )
 from lvdet.experiments.result_files import ResultSet
 from lvdet.experiments.run_graph import FIRST_PILOT

@@ -26,45 +26,48 @@ def brute_force(
     images: Sequence[tuple[int, Path]],
     *,
     dets_per_class: int,
+    dets_per_image: int = 0,
     score: float,
     nms: float,
     batch: int = 1,
     masks: bool = True,
 ) -> list[Json]:
-    """The best detections of each class; "chance" is the pasted mask before it is cut at 0.5."""
-    found: dict[int, list[Json]] = {}
+    """The best detections of each class and of each image; "chance" is the pasted mask before it is
+    cut at 0.5. In an image the box of the earlier row counts, then the earlier class."""
+    found: list[Json] = []
+    batches: list[Any] = []
     for given in prediction_batches(images, model.config.input, batch, 0):
         with torch.inference_mode():
             features = model.detector.features(given.batch)
             candidates = model.detector.candidates(features, given.batch)
-        for row, one in enumerate(candidates):
+        scores = candidates.score
+        box = candidates.boxes(torch.arange(scores.numel())).view(*scores.shape, 4)
+        for row, label in np.ndindex(len(scores), scores.shape[2]):
             height, width = given.original_size[row].tolist()
             down, across = given.batch.size[row].tolist()
-            for label in range(one.score.shape[1]):
-                box = one.box[:, label] if one.box.ndim == 3 else one.box
-                above = one.score[:, label] > score
-                box, scores = box[above], one.score[above, label]
-                there = (box[:, 2] > box[:, 0]) & (box[:, 3] > box[:, 1])
-                box, scores = box[there], scores[there]
-                for place in torchvision.ops.nms(box, scores, nms).tolist():
-                    stretch = np.array([width / across, height / down] * 2)
-                    corners = box[place].double().numpy() * stretch
-                    corners = corners.clip(0, [width, height, width, height])
-                    record = {
-                        "image_id": given.ids[row],
-                        "category_id": int(model.category_ids[label]),
-                        "corners": corners,
-                        "score": float(scores[place]),
-                    }
-                    if masks:
-                        again = torch.tensor(corners / stretch).float()
-                        record["mask"] = features, given.batch, row, again, label, height, width
-                    found.setdefault(label, []).append(record)
-    best = [
-        record
-        for records in found.values()
-        for record in sorted(records, key=lambda record: -record["score"])[:dets_per_class]
-    ]
+            above = (scores[row, :, label] > score).nonzero().squeeze(1)
+            corners = box[row, above, label]
+            above = above[(corners[:, 2] > corners[:, 0]) & (corners[:, 3] > corners[:, 1])]
+            some = box[row, above, label], scores[row, above, label]
+            for place in above[torchvision.ops.nms(*some, nms)].tolist():
+                stretch = np.array([width / across, height / down] * 2)
+                corners = box[row, place, label].double().numpy() * stretch
+                corners = corners.clip(0, [width, height, width, height])
+                record = {
+                    "image_id": given.ids[row],
+                    "category_id": int(model.category_ids[label]),
+                    "corners": corners,
+                    "score": float(scores[row, place, label]),
+                    "tie": (len(batches), row, place, label),
+                }
+                if masks:
+                    again = torch.tensor(corners / stretch).float()
+                    record["mask"] = features, given.batch, row, again, label, height, width
+                found.append(record)
+        batches.append(given)
+    best = {record["tie"]: record for record in _best(found, "category_id", dets_per_class)}
+    best |= {record["tie"]: record for record in _best(found, "image_id", dets_per_image)}
+    best = list(best.values())
     for record in best if masks else []:
         features, pixels, row, box, label, height, width = record["mask"]
         with torch.inference_mode():
@@ -73,6 +76,14 @@ def brute_force(
             )
         record["chance"] = pasted(chance, record["corners"], height, width)
     return best
+
+
+def _best(found: Sequence[Json], name: str, number: int) -> list[Json]:
+    """The best of each class, or of each image."""
+    of: dict[int, list[Json]] = {}
+    for record in sorted(found, key=lambda record: (-record["score"], record["tie"])):
+        of.setdefault(record[name], []).append(record)
+    return [record for records in of.values() for record in records[:number]]
 
 
 def pasted(chance: Tensor, corners: Any, height: int, width: int) -> Tensor:

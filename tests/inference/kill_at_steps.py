@@ -1,7 +1,7 @@
 """Predicts again and again, each time killed some steps later, and goes on with it. At the end,
-where what was finished is put in its place and the rest removed, no step is left out.
+where what was finished is put in its place and the rest removed, steps lie closer.
 
-    python kill_at_steps.py FOLDER STRIDE
+    python kill_at_steps.py FOLDER STRIDE STRIDE_AT_THE_END
 
 A step is a file that is opened, renamed or removed, a folder made or removed, or half of a write.
 """
@@ -26,17 +26,17 @@ from lvdet.inference.work_folder import OtherSettingsError
 from lvdet.writers import journal
 from writers.count_down import count_down
 
-#: Steps at the end of which none is left out, beside those after the last that was killed.
+#: Steps at the end that lie closer, beside those after the last that was killed.
 END = 10
 
 
-def main(folder: Path, stride: int) -> None:
+def main(folder: Path, stride: int, at_the_end: int) -> None:
     torch.set_num_threads(1)
     os.fsync = lambda _: None  # for crashes of the machine; slow
     journal.FILE_BYTES = 4000
     (folder / "images").mkdir()
     images = write_images(folder / "images", 5)
-    settings = Settings(dets_per_class=6, nms=(0.2, 0.6), batch=2, workers=0)
+    settings = Settings(dets_per_image=4, dets_per_class=6, nms=(0.2, 0.6), batch=2, workers=0)
     whole = folder / "whole.jsonl"
     predict(random_model(RandomDetector(2, rois=12)), images, whole, settings)
     expected = [path.read_bytes() for path in settings.targets(whole)]
@@ -83,10 +83,10 @@ def main(folder: Path, stride: int) -> None:
     steps = 0
     while killed_at(steps, others=False):
         steps += stride
-    for step in range(max(0, steps - stride - END), steps):
+    for step in range(max(0, steps - stride - END), steps, at_the_end):
         if step % stride:
             killed_at(step, others=True)
     print(steps // stride)
 
 
-main(Path(sys.argv[1]), int(sys.argv[2]))
+main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -12,16 +12,26 @@ from torch import Tensor, nn
 
 from lvdet.training.configuration.config import Config, Input, Model
 from lvdet.training.data.batch import Batch
+from lvdet.training.model.candidates import Candidates
 from lvdet.training.model.classifier import Frequencies
+from lvdet.training.model.recipe import PAPER
 from lvdet.training.records.checkpoint import LoadedModel
 from lvdet.training.records.vocabulary import Vocabulary
 
 SIZE = Input(by="shortest", sizes=(48,), largest=80)
 
 
-class Candidates(NamedTuple):
-    box: Tensor
-    score: Tensor
+@dataclass(frozen=True)
+class RandomCandidates(Candidates):
+    """With boxes of each class as they are, in place of codes."""
+
+    def boxes(self, place: Tensor) -> Tensor:
+        if self.code is None:
+            return super().boxes(place)
+        return self.code.flatten(0, 2)[place]
+
+    def of(self, images: Tensor) -> Candidates:
+        return RandomCandidates(**vars(super().of(images)))
 
 
 class RandomDetector(nn.Module):
@@ -38,6 +48,7 @@ class RandomDetector(nn.Module):
         self, classes: int, rois: int = 30, levels: int = 12, apart: bool = True, seed: int = 0
     ) -> None:
         super().__init__()
+        self.recipe = PAPER
         self.classes, self.rois, self.levels, self.apart = classes, rois, levels, apart
         self.seed = nn.Parameter(torch.tensor(float(seed)))
         self.calls = 0
@@ -50,8 +61,8 @@ class RandomDetector(nn.Module):
             for image, (height, width) in zip(batch.pixels, batch.size.tolist(), strict=True)
         ]
 
-    def candidates(self, features: list[Tensor], batch: Batch) -> list[Candidates]:
-        found = []
+    def candidates(self, features: list[Tensor], batch: Batch) -> Candidates:
+        boxes, scores = [], []
         for image, (height, width) in zip(features, batch.size.tolist(), strict=True):
             rng = np.random.default_rng([int(image.sum(dtype=torch.int64)), int(self.seed)])
             shape = (self.rois, self.classes) if self.apart else (self.rois,)
@@ -59,8 +70,12 @@ class RandomDetector(nn.Module):
             y = np.sort(rng.integers(0, 2 * height + 1, (*shape, 2)) / 2, axis=-1)
             box = np.stack([x[..., 0], y[..., 0], x[..., 1], y[..., 1]], axis=-1)
             score = rng.integers(0, self.levels, (self.rois, self.classes)) / self.levels
-            found.append(Candidates(torch.tensor(box).float(), torch.tensor(score).float()))
-        return found
+            boxes.append(torch.tensor(box).float())
+            scores.append(torch.tensor(score).float())
+        box, score = torch.stack(boxes), torch.stack(scores)
+        shared = box[:, :, 0] if self.apart else box
+        code = box if self.apart else None
+        return RandomCandidates(score, shared, batch.size, code, (1.0, 1.0, 1.0, 1.0))
 
     def masks(
         self, features: list[Tensor], batch: Batch, image: Tensor, box: Tensor, label: Tensor

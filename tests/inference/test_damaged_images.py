@@ -17,7 +17,7 @@ from lvdet.inference.predict import predict
 from lvdet.inference.settings import Settings
 
 torch.set_num_threads(1)
-CHOSEN = Settings(dets_per_class=8, workers=0, batch=3)
+CHOSEN = Settings(dets_per_image=0, dets_per_class=8, workers=0, batch=3)
 SKIP = replace(CHOSEN, skip_damaged=True)
 
 

@@ -11,13 +11,14 @@ import pytest
 import torch
 
 from inference.brute_force import records_of
-from inference.random_detector import Candidates, RandomDetector, random_model, write_images
+from inference.random_detector import RandomDetector, random_model, write_images
 from lvdet.errors import InputError
 from lvdet.inference.device import Execution, device_of
 from lvdet.inference.predict import predict
 from lvdet.inference.settings import Settings
 from lvdet.training.data import loader_workers as workers
 from lvdet.training.data.batch import Batch
+from lvdet.training.model.candidates import Candidates
 
 torch.set_num_threads(1)
 CPU = torch.device("cpu")
@@ -71,7 +72,7 @@ class Watched(RandomDetector):
         self.layouts.append(batch.pixels.mT.is_contiguous())
         return super().features(batch)
 
-    def candidates(self, features: list[torch.Tensor], batch: Batch) -> list[Candidates]:
+    def candidates(self, features: list[torch.Tensor], batch: Batch) -> Candidates:
         self._look()
         return super().candidates(features, batch)
 

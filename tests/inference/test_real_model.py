@@ -17,9 +17,11 @@ from lvdet.inference import validation
 from lvdet.inference.image_list import annotated_images
 from lvdet.inference.predict import predict
 from lvdet.inference.settings import Settings
+from lvdet.training.loop.processes import Process
 from lvdet.training.records.checkpoint import LoadedModel, load_model
 
 torch.set_num_threads(1)
+ALONE = Process(0, 1, torch.device("cpu"))
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +36,7 @@ def model(folder: Path) -> LoadedModel:
 
 def test_as_by_brute_force(folder: Path, model: LoadedModel, tmp_path: Path) -> None:
     images = annotated_images(folder / "val.json", folder / "images").images
-    chosen = Settings(dets_per_class=40, score=1e-7, batch=3, workers=0)
+    chosen = Settings(dets_per_image=0, dets_per_class=40, score=1e-7, batch=3, workers=0)
     predict(model, images, tmp_path / "out.json", chosen)
     expected = brute_force(model, images, dets_per_class=40, score=1e-7, nms=0.5, batch=3)
     assert len(expected) == 160
@@ -59,8 +61,12 @@ def test_evaluated_while_training(
     model.detector.train()
     before = [tensor.clone() for tensor in model.detector.state_dict().values()]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(validation, "Settings", lambda **_: Settings(dets_per_class=30, workers=0))
-        result = validation.evaluate(model.detector, config, tmp_path, 30)
+        patch.setattr(
+            validation,
+            "Settings",
+            lambda **_: Settings(dets_per_image=0, dets_per_class=30, workers=0),
+        )
+        result = validation.evaluate(model.detector, config, tmp_path, 30, ALONE)
     assert model.detector.training
     after = model.detector.state_dict().values()
     assert all(torch.equal(a, b) for a, b in zip(before, after, strict=True))
@@ -79,13 +85,13 @@ def test_leftovers_of_another_run(
     folder: Path, model: LoadedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An unfinished prediction with other settings is replaced."""
-    small = Settings(dets_per_class=5, workers=0, overwrite=True)
+    small = Settings(dets_per_image=0, dets_per_class=5, workers=0, overwrite=True)
     monkeypatch.setattr(validation, "Settings", lambda **_: small)
     path = folder / "run" / "predictions" / "step-000000031.json"
     work = path.with_name(path.name + ".work")
     work.mkdir(parents=True)
     (work / "settings.json").write_text("{}")
-    assert "fixed" in validation.evaluate(model.detector, model.config, folder / "run", 31)
+    assert "fixed" in validation.evaluate(model.detector, model.config, folder / "run", 31, ALONE)
     assert len(records_of(path)) == 20
 
 
@@ -108,5 +114,5 @@ def test_annotations_with_classes_that_are_not_trained(
     data = replace(model.config.data, val=str(tmp_path / "other.json"))
     config = replace(model.config, data=data)
     with pytest.raises(InputError, match=r"1 of 5 categories are not among .* 10 'hornet'"):
-        validation.evaluate(model.detector, config, folder / "run", 32)
+        validation.evaluate(model.detector, config, folder / "run", 32, ALONE)
     assert not (folder / "run" / "predictions" / "step-000000032.json").exists()

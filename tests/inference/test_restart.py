@@ -14,29 +14,32 @@ import torch
 from PIL import Image
 
 from inference.random_detector import RandomDetector, Stopped, random_model, write_images
+from long_cases import first
 from lvdet.errors import InputError
 from lvdet.inference import job_identity as identity
 from lvdet.inference.device import Execution
 from lvdet.inference.predict import predict
 from lvdet.inference.settings import Settings
 from lvdet.training.data.batch import Batch
+from lvdet.training.model.recipe import DETECTRON2, PAPER
 
 torch.set_num_threads(1)
 HERE = Path(__file__).parent
-CHOSEN = Settings(dets_per_class=8, workers=0, batch=2)
+CHOSEN = Settings(dets_per_image=0, dets_per_class=8, workers=0, batch=2)
 
 
-def test_killed_at_many_steps(tmp_path: Path) -> None:
-    stride = 9
+@pytest.mark.parametrize("strides", first(1, [(29, 5), (3, 1)]))
+def test_killed_at_many_steps(strides: tuple[int, int], tmp_path: Path) -> None:
+    """How many steps lie between, and at the end."""
     done = subprocess.run(
-        [sys.executable, HERE / "kill_at_steps.py", tmp_path, str(stride)],
+        [sys.executable, HERE / "kill_at_steps.py", tmp_path, *map(str, strides)],
         capture_output=True,
         text=True,
         check=False,
         env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
     )
     assert done.returncode == 0, done.stderr
-    assert int(done.stdout) * stride > 100
+    assert int(done.stdout) * strides[0] > 100
 
 
 def test_finished_images_are_not_looked_at_again(tmp_path: Path) -> None:
@@ -80,7 +83,8 @@ def test_other_settings_are_refused(tmp_path: Path) -> None:
         assert "\n" not in str(error.value)
 
     refused("dets_per_class 8, now 9", dets_per_class=9)
-    refused(r"score 0.0001, now 1e-07", score=1e-7)
+    refused("dets_per_image 0, now 300", dets_per_image=300)
+    refused("score 1e-07, now 0.0001", score=1e-4)
     refused(r"nms \[0.5\], now \[0.3\]", nms=(0.3,))
     refused("masks True, now False", masks=False)
     with pytest.MonkeyPatch.context() as patch:
@@ -95,6 +99,16 @@ def test_other_settings_are_refused(tmp_path: Path) -> None:
     )
     with pytest.raises(InputError, match="started with size"):
         predict(resized, images, out, CHOSEN)
+    other = replace(model.config, model=replace(model.config.model, stride_in="1x1"))
+    with pytest.raises(InputError, match=r"started with model.stride_in , now 1x1"):
+        predict(replace(model, config=other), images, out, CHOSEN)
+    other = replace(model.config, classifier=replace(model.config.classifier, loss="sigmoid"))
+    with pytest.raises(InputError, match=r"started with classifier.loss softmax, now sigmoid"):
+        predict(replace(model, config=other), images, out, CHOSEN)
+    detector.recipe = DETECTRON2
+    with pytest.raises(InputError, match=r"started with recipe.samples 2, now 0"):
+        predict(model, images, out, CHOSEN)
+    detector.recipe = PAPER
     detector.stop = -1
     predict(model, images, out, replace(CHOSEN, batch=3))  # does not matter
     assert out.exists()
@@ -134,7 +148,7 @@ def test_what_a_finished_prediction_left_is_not_gone_on_with(tmp_path: Path) -> 
     out, work = tmp_path / "out.json", tmp_path / "out.json.work"
     predict(random_model(RandomDetector(2)), images, out, CHOSEN)
     before = out.read_bytes()
-    for left in ((), ("complete",), ("complete", "damaged.json", "lock"), ("lock",)):
+    for left in ((), ("complete",), ("complete", "damaged-0.json", "lock"), ("lock",)):
         work.mkdir()
         for name in left:
             (work / name).touch()

@@ -33,6 +33,9 @@ KINDS = (
     "nearly empty",
     "some images without objects are not run on anything found",
     "no low scores",
+    "empty",
+    "classes in two parts",
+    "best scores first",
 )
 
 
@@ -107,6 +110,12 @@ def _weakened(kind: str, gt: GroundTruth, dt: Detections, rng: np.random.Generat
         return dt[:2]
     if kind == "no low scores":  # the detections of most images are below the threshold
         return dt[dt.score > np.quantile(dt.score, 0.98)]
+    if kind == "empty":
+        return dt[:0]
+    if kind == "classes in two parts":  # each image comes twice, with other classes
+        return dt[np.argsort(dt.category % 2, kind="stable")]
+    if kind == "best scores first":
+        return dt[np.argsort(dt.score < np.median(dt.score), kind="stable")]
     if kind.startswith("some images"):
         full = np.bincount(gt.image, minlength=len(gt.images)) > 0
         return dt[full[np.searchsorted(gt.images.ids, dt.image_ids)][dt.image]]

@@ -9,8 +9,11 @@ from long_cases import first
 from lvdet.plausibility.findings import findings
 from lvdet.tables.results import Results
 
+#: Classes at random, in images with many objects of one class: found together or missed together.
+CHANCE = (1390, 2264, 2540)
 
-@pytest.mark.parametrize("seed", first(100, range(1_000)))
+
+@pytest.mark.parametrize("seed", [*first(100, range(1_000)), *CHANCE])
 def test_nothing_is_said(seed: int) -> None:
     kind, gt, dt = honest_file(seed)
     assert findings(gt, Results.of(dt)) == [], kind

@@ -67,14 +67,45 @@ def test_few_detections_count_where_images_come_in_separate_runs(honest: Tables)
     assert found.count == 7
 
 
-def test_another_score_or_box_is_no_repeat(honest: Tables) -> None:
+def test_another_score_or_box_is_no_exact_repeat(honest: Tables) -> None:
+    """But another run of the image, of which nothing is dropped."""
     _, dt = honest
     twice = doubled(dt, 7)
     score, box = twice.score.copy(), twice.box.copy()
     score[len(dt) :] *= 0.999
-    assert repeated_images(Results.of(twice.with_scores(score))) == []
     box[len(dt) :, 0] += 0.01
-    assert repeated_images(Results.of(replace(twice, box=box))) == []
+    for again in (twice.with_scores(score), replace(twice, box=box)):
+        (found,) = repeated_images(Results.of(again))
+        assert (found.kind, found.count) == ("images-run-twice", 7)
+        assert found.evidence["first_image_id"] == dt.image_ids[0]
+        assert without_repeats(Results.of(again))[1] == 0
+
+
+def test_exact_repeats_and_other_runs_are_told_apart(honest: Tables) -> None:
+    _, dt = honest
+    twice = doubled(dt, 7)
+    score = twice.score.copy()
+    score[len(dt) :][twice.image[len(dt) :] < 3] *= 0.999
+    exact, run_twice = repeated_images(Results.of(twice.with_scores(score)))
+    assert (exact.kind, exact.count) == ("repeated-images", 4)
+    assert (run_twice.kind, run_twice.count) == ("images-run-twice", 3)
+
+
+def test_parts_of_images_in_separate_places_are_no_second_run(honest: Tables) -> None:
+    """As of detectors that write some classes, or the best scores, first."""
+    _, dt = honest
+    for first in (dt.category % 2 == 0, dt.score > np.median(dt.score)):
+        parts = dt[np.append(np.flatnonzero(first), np.flatnonzero(~first))]
+        assert repeated_images(Results.of(parts)) == []
+
+
+def test_of_many_images_run_twice_some_are_looked_at() -> None:
+    _, dt = lvdet.simulate(images=300, classes=10, dets_per_image=10, style="coco", seed=2)
+    twice = doubled(dt, 300)
+    score = np.append(dt.score, 0.999 * dt.score)
+    (found,) = repeated_images(Results.of(twice.with_scores(score)))
+    assert found.count > 150
+    assert "of 200 looked at" in found.sentence
 
 
 def test_threads_change_nothing(honest: Tables) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from wrong_files import WRONG
 
 import lvdet
+from cli.run_lvdet import lvdet_call
 from lvdet.plausibility.findings import findings
 from lvdet.tables.ground_truth import GroundTruth
 from lvdet.tables.results import Results
@@ -18,18 +20,26 @@ from tabled import Tables
 
 STYLES = ("lvis", "coco")
 ENDINGS = (".json", ".parquet", ".jsonl")
-
-
-def rotated(every: int) -> list[Any]:
-    """Each wrong file in each format: of every so many files one format is tested always, the rest
-    where there is time."""
-    return [
-        (name, ending)
-        if place % every == 0 and ending == ENDINGS[place // every % 3]
-        else pytest.param(name, ending, marks=pytest.mark.long)
-        for place, name in enumerate(WRONG)
-        for ending in ENDINGS
-    ]
+VERBS = ("evaluate", "check", "audit", "compare", "report")
+#: What the reading that fits is called.
+READ = {
+    "corners": "read as corners [",
+    "centres": "read as centres [",
+    "fractions": "read as fractions",
+    "corners in fractions": "read as corners in fractions",
+    "centres in fractions": "read as centres in fractions",
+    "y, x, h, w": "read as [y, x, h, w]",
+    "x, y, h, w": "read as [x, y, h, w]",
+    "mirrored": "mirrored",
+    "half the size": "multiplied by 2",
+    "the network's size": "resized to 1333 × 800",
+    "ids one higher": "with every id one lower",
+    "ids one lower": "with every id one higher",
+    "places by id": "as places from 0 in the classes ordered by id",
+    "places by name": "as places from 0 in the classes ordered by name",
+    "images shifted": "one image",
+}
+Written = Callable[[str, str, str], tuple[Path, Path]]
 
 
 def with_gaps(gt: GroundTruth) -> GroundTruth:
@@ -47,21 +57,56 @@ def with_gaps(gt: GroundTruth) -> GroundTruth:
     )
 
 
-@pytest.fixture(scope="module", params=STYLES)
-def honest(request: pytest.FixtureRequest) -> Tables:
-    gt, dt = lvdet.simulate(images=200, classes=60, dets_per_image=100, style=request.param, seed=3)
+@cache
+def honest(style: str) -> Tables:
+    """Tables that are what they say."""
+    gt, dt = lvdet.simulate(images=200, classes=60, dets_per_image=100, style=style, seed=3)
     new = with_gaps(gt)
     ids = new.categories.ids[np.searchsorted(gt.categories.ids, dt.category_ids)]
     return new, replace(dt, category_ids=ids)
 
 
-def test_nothing_is_said_of_the_honest_file(honest: Tables) -> None:
-    assert findings(honest[0], Results.of(honest[1])) == []
+def cases() -> Iterator[object]:
+    """Each wrong file in one style and format, and in the others where there is time."""
+    every = [(style, ending) for ending in ENDINGS for style in STYLES]
+    for place, name in enumerate(WRONG):
+        for style, ending in every:
+            case = (name, style, ending)
+            tested = (style, ending) == every[place % len(every)]
+            yield case if tested else pytest.param(*case, marks=pytest.mark.long)
 
 
+@pytest.fixture(scope="session")
+def written(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Callable[[str, str, str], tuple[Path, Path]]:
+    """Annotations and a wrong file, each written once."""
+    folder = tmp_path_factory.mktemp("wrong")
+
+    @cache
+    def truth(style: str) -> Path:
+        lvdet.write_ground_truth(honest(style)[0], folder / f"{style}.json")
+        return folder / f"{style}.json"
+
+    @cache
+    def write(name: str, style: str, ending: str) -> tuple[Path, Path]:
+        path = folder / f"{style} {name}{ending}"
+        lvdet.write_detections(WRONG[name][1](*honest(style)), path)
+        return truth(style), path
+
+    return write
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_nothing_is_said_of_the_honest_file(style: str) -> None:
+    gt, dt = honest(style)
+    assert findings(gt, Results.of(dt)) == []
+
+
+@pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize("name", WRONG)
-def test_tables(honest: Tables, name: str) -> None:
-    gt, dt = honest
+def test_tables(name: str, style: str) -> None:
+    gt, dt = honest(style)
     kind, wrong = WRONG[name]
     (found,) = findings(gt, Results.of(wrong(gt, dt)))
     assert found.kind == kind
@@ -69,18 +114,20 @@ def test_tables(honest: Tables, name: str) -> None:
     assert all(np.isfinite(value) for value in found.evidence.values())
     assert dt.source in found.sentence
     assert "\n" not in str(found)
+    assert READ.get(name, "") in found.sentence
+    if kind == "classes" and name != "classes permuted":
+        assert found.category_map
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
-@pytest.mark.parametrize("name", WRONG)
-def test_files(honest: Tables, name: str, ending: str, tmp_path: Path) -> None:
-    gt, dt = honest
-    kind, wrong = WRONG[name]
-    truth, path = tmp_path / "gt.json", tmp_path / f"dt{ending}"
-    lvdet.write_ground_truth(gt, truth)
-    lvdet.write_detections(wrong(gt, dt), path)
+@pytest.mark.parametrize(("name", "style", "ending"), list(cases()))
+def test_every_verb_says_the_same(name: str, style: str, ending: str, written: Written) -> None:
+    kind = WRONG[name][0]
+    truth, path = written(name, style, ending)
+    (sentence,) = said = [one.what for one in lvdet.check(truth, path) if one.row is None]
     audited = lvdet.audit(truth, path)
     assert [one.kind for one in audited.implausible] == [kind]
+    assert [str(one) for one in audited.implausible] == said
+    assert str(path) in sentence
     if kind == "score-scale":  # AP is that of the repaired file
         assert "not publishable" not in audited.standing.values()
     else:
@@ -88,44 +135,40 @@ def test_files(honest: Tables, name: str, ending: str, tmp_path: Path) -> None:
         assert all(
             "not publishable: the results file looks wrong" in line for line in audited.verdict
         )
-    sentence = str(audited.implausible[0])
     assert sentence in audited.warnings
     assert sentence in lvdet.evaluate(truth, path).warnings
-    assert str(path) in sentence
-    assert sentence in [one.what for one in lvdet.check(truth, path)]
+    assert sentence in lvdet.compare(truth, [honest(style)[1], path], resamples=100).warnings
+    assert sentence in lvdet.report(truth, [path], method="temperature").warnings
 
 
-@pytest.mark.parametrize(("name", "ending"), rotated(1))
-def test_compare(honest: Tables, name: str, ending: str, tmp_path: Path) -> None:
-    gt, dt = honest
-    _, wrong = WRONG[name]
-    path = tmp_path / f"dt{ending}"
-    lvdet.write_detections(wrong(gt, dt), path)
-    compared = lvdet.compare(gt, [dt, path], resamples=100)
-    (text,) = [str(one) for one in lvdet.audit(gt, path).implausible]
-    assert text in compared.warnings
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_command_line_says_it(verb: str, written: Written, tmp_path: Path) -> None:
+    truth, path = written("corners", "lvis", ".json")
+    output = ["-o", str(tmp_path / "page.html")] if verb == "report" else []
+    output += [str(path), "--resamples", "100"] if verb == "compare" else []
+    done = lvdet_call(verb, str(truth), str(path), *output)
+    (finding,) = lvdet.audit(truth, path).implausible
+    assert str(finding) in (done.out if verb in ("check", "audit") else done.err)
 
 
-@pytest.mark.parametrize(("name", "ending"), rotated(3))
-def test_report(name: str, ending: str, tmp_path: Path) -> None:
-    gt, dt = lvdet.simulate(images=200, classes=60, dets_per_image=100, seed=3)
-    gt = with_gaps(gt)
-    dt = replace(dt, category_ids=gt.categories.ids[dt.category_ids - 1])
-    _, wrong = WRONG[name]
-    path = tmp_path / f"dt{ending}"
-    lvdet.write_detections(wrong(gt, dt), path)
-    (text,) = [str(one) for one in lvdet.audit(gt, path).implausible]
-    page = lvdet.report(gt, [path])
-    assert text in page.warnings
-
-
-@pytest.mark.parametrize("ending", ENDINGS)
-@pytest.mark.parametrize("name", ["classes permuted", "ids one higher", "images shifted"])
-def test_many_classes_with_few_objects_each(name: str, ending: str, tmp_path: Path) -> None:
+@cache
+def many_classes() -> Tables:
     """As the files of `lvdet demo`; most detections are of classes that are not verified."""
-    gt, dt = lvdet.simulate(
+    return lvdet.simulate(
         images=500, classes=1203, dets_per_image=300, bias=1.0, class_bias=0.7, seed=0
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "ending"),
+    [
+        (name, ending) if place == k else pytest.param(name, ending, marks=pytest.mark.long)
+        for place, name in enumerate(["classes permuted", "ids one higher", "images shifted"])
+        for k, ending in enumerate(ENDINGS)
+    ],
+)
+def test_many_classes_with_few_objects_each(name: str, ending: str, tmp_path: Path) -> None:
+    gt, dt = many_classes()
     kind, wrong = WRONG[name]
     path = tmp_path / f"dt{ending}"
     lvdet.write_detections(wrong(gt, dt), path)

@@ -74,6 +74,27 @@ def _resized(box: Boxes, size: Boxes) -> Boxes:
     return box * factor[:, None]
 
 
+def _run_twice(gt: GroundTruth, dt: Detections) -> Detections:
+    """Seven images come again from another batch, a little different."""
+    rng = np.random.default_rng(4)
+    again = dt[_image(gt, dt) < 7]
+    moved = again.box + rng.normal(0, 0.01, again.box.shape) * np.tile(again.box[:, 2:], 2)
+    moved[:, 2:] = np.maximum(moved[:, 2:], 0)
+    rows = np.append(np.arange(len(dt)), np.flatnonzero(_image(gt, dt) < 7))
+    return replace(
+        dt[rows],
+        box=np.concatenate([dt.box, moved]),
+        score=np.append(dt.score, again.score * rng.uniform(0.99, 1, len(again))),
+    )
+
+
+def _far_off(box: Boxes, size: Boxes) -> Boxes:
+    """One box in twenty lies right of its image."""
+    found = box.copy()
+    found[::20, 0] += 10_000
+    return found
+
+
 def _permuted(gt: GroundTruth, ids: NDArray[np.int64]) -> NDArray[np.int64]:
     other = np.random.default_rng(0).permutation(gt.categories.ids)
     return other[np.searchsorted(gt.categories.ids, ids)]
@@ -99,6 +120,7 @@ def _ordered_like_names(gt: GroundTruth, dt: Detections) -> Detections:
 WRONG: dict[str, tuple[str, Wrong]] = {
     "seven images twice": ("repeated-images", _twice(lambda image: image < 7)),
     "every row twice": ("repeated-images", _twice(lambda image: image >= 0)),
+    "seven images run twice": ("images-run-twice", _run_twice),
     "first of each batch": ("missing-images", _some(lambda image, count: image % 4 == 0)),
     "interrupted": ("missing-images", _some(lambda image, count: image < 0.7 * count)),
     "a shard missing": ("missing-images", _some(lambda image, count: image % 8 != 3)),
@@ -116,6 +138,7 @@ WRONG: dict[str, tuple[str, Wrong]] = {
     "mirrored": ("boxes", _boxes(mirrored)),
     "half the size": ("boxes", _boxes(lambda b, s: b / 2)),
     "the network's size": ("boxes", _boxes(_resized)),
+    "outside of the image": ("boxes-outside", _boxes(_far_off)),
     "ids one higher": ("classes", _ids(lambda gt, ids: ids + 1)),
     "ids one lower": ("classes", _ids(lambda gt, ids: ids - 1)),
     "places by id": (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import re
 import shutil
 from dataclasses import replace
@@ -17,7 +18,7 @@ import lvdet
 from long_cases import first
 from lvdet.errors import InputError
 from lvdet.reporting.report import Report, report
-from lvdet.reporting.report_tables import protocol_table
+from lvdet.reporting.report_tables import calibration_error_table, protocol_table
 from lvdet.simulation.simulate import simulate
 from reporting.conftest import needs_chromium
 from reporting.hostile import LONG_NAME, HostileSet, hostile_set
@@ -83,6 +84,51 @@ def test_calibration_is_judged_by_what_it_was_fitted_for(hostile: HostileSet) ->
     assert before.count.sum() == measured.errors.overall.count
     assert before.mean_gap == measured.errors.overall.expected
     assert after.mean_gap < before.mean_gap
+
+
+@pytest.mark.parametrize("style", ["lvis", "coco"])
+@pytest.mark.parametrize("method", ["platt", "histogram"])
+def test_calibration_errors_are_those_of_calibrate_measure(style: str, method: str) -> None:
+    """Before and after; the limit per image bites, and histogram changes the order."""
+    gt, dt = simulate(
+        *(11, 4),  # fewer than 10,000 in all: what the class limit leaves is everything
+        dets_per_image=None,
+        candidates_per_image=900,
+        style=style,  # type: ignore[arg-type]
+        seed=6,
+    )
+    assert np.bincount(dt.image).max() > 400
+    calibrator = lvdet.Calibrator(method).fit(gt, dt)
+    calibration = report(gt, [dt], calibrators=[calibrator]).studies[0].calibration
+    assert calibration is not None
+    for scored, errors in (
+        (dt, calibration.errors_before),
+        (calibrator.transform(dt), calibration.errors_after),
+    ):
+        measured = lvdet.Calibrator("identity").measure(gt, scored, laece_iou_threshold=0.5)
+        assert [one.name for one in errors] == ["ECE", "LaECE", "LaACE", "D-ECE"]
+        for one, expected in zip(errors, measured.measures, strict=True):
+            assert one.value == pytest.approx(expected.value, abs=1e-12, nan_ok=True)
+            assert one.detections == expected.detections
+            assert (one.bins, one.iou_threshold, one.minimum_score, one.classes is None) == (
+                *(expected.bins, expected.iou_threshold, expected.minimum_score),
+                expected.classes is None,
+            )
+    limit = "300/image" if style == "lvis" else "100/image/class"
+    budgets = [one.budget for one in calibration.errors_after]
+    assert budgets == ["10000/class", *[f"10000/class,{limit}"] * 3]
+
+
+def test_calibration_errors_are_on_the_page(report: Report, page_file: Path) -> None:
+    """Each with what it was computed under."""
+    layout = calibration_error_table(report.studies)
+    assert layout is not None
+    assert layout.head[3:7] == ["bins", "IoU", "budget", "score"]
+    page = re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]*>", " ", page_file.read_text())))
+    for line in layout.lines:
+        shown = re.sub(r"\s+", " ", " ".join(f"{cell.value} {cell.delta}" for cell in line))
+        assert shown.strip() in page, shown
+    assert len(layout.lines) == 4 * len(report.studies)
 
 
 def test_calibration_of_something_else_is_refused(hostile: HostileSet) -> None:
@@ -295,6 +341,11 @@ def test_calibration_counts_what_ap_fixed_counts(
     assert before.count.sum() == measured.errors.overall.count
     assert before.mean_gap == measured.errors.overall.expected
     assert before.count.sum() < len(lvdet.read_detections(dt))
+    best = lvdet.read_detections(dt, dets_per_class=5)
+    measured = lvdet.Calibrator("identity").measure(gt, best, laece_iou_threshold=0.5)
+    for one, expected in zip(calibration.errors_before, measured.measures, strict=True):
+        assert one.value == pytest.approx(expected.value, abs=1e-12)
+        assert one.detections == expected.detections
 
 
 def test_columns_for_each_detector_with_their_distance(report: Report) -> None:

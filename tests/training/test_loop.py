@@ -186,7 +186,7 @@ def test_a_signal_is_not_kept_waiting_by_an_evaluation(tmp_path: Path) -> None:
     """The run that is resumed evaluates."""
     model, calls = StandIn(), []
 
-    def evaluate(detector: Any, what: Any, folder: Path, step: int) -> dict[str, Any]:
+    def evaluate(detector: Any, what: Any, folder: Path, step: int, _: Any) -> dict[str, Any]:
         calls.append(step)
         return {}
 
@@ -285,7 +285,7 @@ def test_evaluating(tmp_path: Path) -> None:
     """In eval mode, and the training goes on as if it had not been."""
     calls = []
 
-    def evaluate(detector: Any, what: Any, folder: Path, step: int) -> dict[str, Any]:
+    def evaluate(detector: Any, what: Any, folder: Path, step: int, _: Any) -> dict[str, Any]:
         calls.append(step)
         assert not detector.training
         assert names(folder)[-1] == f"step-{step:09}"
@@ -312,10 +312,10 @@ def test_evaluating(tmp_path: Path) -> None:
 def test_an_evaluation_that_was_killed_is_made_up_for(tmp_path: Path) -> None:
     calls = []
 
-    def killed(detector: Any, what: Any, folder: Path, step: int) -> dict[str, Any]:
+    def killed(detector: Any, what: Any, folder: Path, step: int, _: Any) -> dict[str, Any]:
         raise KeyboardInterrupt
 
-    def evaluate(detector: Any, what: Any, folder: Path, step: int) -> dict[str, Any]:
+    def evaluate(detector: Any, what: Any, folder: Path, step: int, _: Any) -> dict[str, Any]:
         calls.append(step)
         return {}
 
@@ -360,7 +360,7 @@ def test_predictions_are_kept_as_checkpoints_are(tmp_path: Path) -> None:
     (tmp_path / "predictions").mkdir()
     (tmp_path / "predictions" / "notes.txt").write_text("mine")
 
-    def evaluate(detector: Any, what: Any, folder: Path, step: int) -> dict[str, Any]:
+    def evaluate(detector: Any, what: Any, folder: Path, step: int, _: Any) -> dict[str, Any]:
         out = folder / "predictions" / f"step-{step:09}.json"
         out.write_text("[]")
         out.with_name(f"{out.name}.work").mkdir()

@@ -27,6 +27,7 @@ from lvdet.evaluation.load_pair import Annotations, DetectionSource, FilePath, R
 from lvdet.evaluation.protocols import FIXED_PER_CLASS
 from lvdet.files.convert import convert
 from lvdet.files.detection_files import read_detections
+from lvdet.files.known_images import ImageSource
 from lvdet.files.progress import Progress, Update, track
 from lvdet.tables.categories import Categories
 from lvdet.tables.detections import Detections
@@ -124,9 +125,9 @@ class Calibrator:
         )
         return self
 
-    def transform(self, detections: DetectionSource) -> Detections:
-        """The detections with new scores."""
-        table = read_detections(detections)
+    def transform(self, detections: DetectionSource, *, images: ImageSource = None) -> Detections:
+        """The detections with new scores; `images` as for `read_detections`."""
+        table = read_detections(detections, images=images)
         rows = self.class_rows(table.category_ids, table.source)
         require_chances(table.score, table.named)
         return table.with_scores(self.record_.fitted.new_scores(rows[table.category], table.score))
@@ -138,7 +139,7 @@ class Calibrator:
 
         These are the images it was fitted to: the scores look better than they will be elsewhere.
         """
-        table = read_detections(detections)
+        table = read_detections(detections, images=gt)
         return self.fit(gt, table, **options).transform(table)
 
     def transform_file(
@@ -146,10 +147,17 @@ class Calibrator:
         source: FilePath | list[FilePath],
         target: FilePath,
         *,
+        images: ImageSource = None,
         progress: Progress | None = None,
     ) -> int:
-        """Writes a results file with new scores, in bounded memory; returns the number of rows."""
-        written, _ = convert(source, target, change=self.transform, progress=progress)
+        """Writes a results file with new scores, in bounded memory; returns the number of rows.
+
+        images: the annotations, where image ids are texts that name their files, or where boxes are
+            fractions of the images
+        """
+        written, _ = convert(
+            source, target, images=images, change=self.transform, progress=progress
+        )
         return written
 
     def measure(
@@ -177,7 +185,7 @@ class Calibrator:
         `Calibrator("identity").measure(gt, detections)` measures the detector's own scores.
         """
         if self._recipe.method != IDENTITY:
-            detections = self.transform(detections)
+            detections = self.transform(detections, images=gt)
         return measure(
             gt,
             detections,

@@ -23,6 +23,8 @@ LAECE_BINS = 25
 DECE_BINS = 10
 DECE_IOU_THRESHOLD = 0.5
 DECE_MINIMUM_SCORE = 0.3
+#: What an error was computed under, as columns of a table.
+CONDITIONS = ("bins", "IoU", "budget", "score")
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +52,23 @@ class DetectionError:
     value: float
     by_frequency: dict[str, float]
     by_class: Floats | None = None
+
+    @property
+    def scores(self) -> str:
+        """Which scores count, in words."""
+        if self.thresholds:
+            above = "per class"
+            return above if self.minimum_score is None else f"{above}, ≥ {self.minimum_score:g}"
+        return "all" if self.minimum_score is None else f"≥ {self.minimum_score:g}"
+
+    def conditions(self) -> list[Cell]:
+        """Bins, IoU, budget and scores, as tables have them (`CONDITIONS`)."""
+        return [
+            Cell("–" if self.bins is None else str(self.bins)),
+            Cell(f"{self.iou_threshold:g}" if self.iou_threshold else "any"),
+            Cell(self.budget),
+            Cell(self.scores),
+        ]
 
     @property
     def classes(self) -> int | None:
@@ -114,30 +133,20 @@ def errors_layout(errors: list[DetectionError]) -> Layout:
         "As other projects define them, in percent",
         [
             *("", "all", *(FREQUENCY_NAMES[name] for name in groups)),
-            *("bins", "IoU", "budget", "score", "detections", "classes"),
+            *(*CONDITIONS, "detections", "classes"),
         ],
         [
             [
                 Cell(error.name),
                 Cell(percent(error.value)),
                 *(Cell(percent(error.by_frequency[name])) for name in groups),
-                Cell("–" if error.bins is None else str(error.bins)),
-                Cell(f"{error.iou_threshold:g}" if error.iou_threshold else "any"),
-                Cell(error.budget),
-                Cell(_scores(error)),
+                *error.conditions(),
                 Cell(f"{error.detections:,}"),
                 Cell("pooled" if error.classes is None else f"{error.classes:,}"),
             ]
             for error in errors
         ],
     )
-
-
-def _scores(error: DetectionError) -> str:
-    if error.thresholds:
-        above = "per class"
-        return above if error.minimum_score is None else f"{above}, ≥ {error.minimum_score:g}"
-    return "all" if error.minimum_score is None else f"≥ {error.minimum_score:g}"
 
 
 def _by_class(rows: Located, error: Callable[[Floats, Floats], float]) -> Floats:

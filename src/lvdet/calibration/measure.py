@@ -8,23 +8,15 @@ from math import isnan
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lvdet.calibration.detection_errors import (
-    DECE_BINS,
     DECE_IOU_THRESHOLD,
-    DECE_MINIMUM_SCORE,
-    LAECE_BINS,
     DetectionError,
-    binned_gap,
-    class_mean,
     errors_layout,
-    localisation_ace,
-    localisation_ece,
 )
-from lvdet.calibration.labelled_scores import Labelling, Samples, require_chances, samples_of
-from lvdet.calibration.located import level, located, require_level
-from lvdet.calibration.maps import Floats
+from lvdet.calibration.labelled_scores import Labelling, Samples, samples_of
+from lvdet.calibration.localised_errors import localised_errors
+from lvdet.calibration.located import level, require_level
 from lvdet.calibration.reliability import (
     BINS,
     CalibrationErrors,
@@ -185,7 +177,7 @@ def measure(
 
 def _localised_errors(pair: Pair, localised: Localised) -> list[DetectionError]:
     budget = budget_of(pair.gt, localised.dets_per_image)
-    ranking, groups = pair.results.ranking, pair.gt.categories.groups()
+    ranking = pair.results.ranking
     members = pair.counted_classes(pair.every_class)
     among = None if members is None else members[ranking.category]
     source = ""
@@ -195,60 +187,9 @@ def _localised_errors(pair: Pair, localised: Localised) -> list[DetectionError]:
         above = (rows < 0) | (ranking.score >= lowest[rows])
         among = above if among is None else among & above
     keep = apply([budget], ranking, among=among)
-    at = float(localised.iou_threshold)
-    placed = located(pair, at, keep)
-    require_chances(placed.score, lambda _: ranking.source)
-    placed = replace(placed, score=np.clip(placed.score, 0.0, 1.0))
-    suffix = "" if at else "_0"
-
-    def by_class(name: str, bins: int | None, values: Floats) -> DetectionError:
-        means = {group: class_mean(values, rows) for group, rows in groups.items()}
-        return DetectionError(
-            f"{name}{suffix}",
-            bins,
-            at,
-            str(budget),
-            None,
-            source,
-            len(placed),
-            class_mean(values),
-            means,
-            values,
-        )
-
-    score, right, category = _sure(pair, keep)
-    return [
-        by_class("LaECE", LAECE_BINS, localisation_ece(placed)),
-        by_class("LaACE", None, localisation_ace(placed)),
-        DetectionError(
-            "D-ECE",
-            DECE_BINS,
-            DECE_IOU_THRESHOLD,
-            str(budget),
-            DECE_MINIMUM_SCORE,
-            source,
-            len(score),
-            binned_gap(score, right, DECE_BINS),
-            {
-                name: binned_gap(score[some], right[some], DECE_BINS)
-                for name, some in ((name, np.isin(category, rows)) for name, rows in groups.items())
-            },
-        ),
-    ]
-
-
-def _sure(
-    pair: Pair, keep: NDArray[np.bool_] | None
-) -> tuple[Floats, NDArray[np.bool_], NDArray[np.int32]]:
-    """Scores, labels and classes of what D-ECE counts, of all classes together."""
-    matches, place = pair.matched_at(DECE_IOU_THRESHOLD)
-    right, ignored = matches.flags(place)
-    rows = matches.kept(keep)
-    score = pair.results.ranking.score[matches.detection]
-    counted = ~ignored & (score >= DECE_MINIMUM_SCORE)
-    if rows is not None:
-        counted &= rows
-    return np.minimum(score[counted], 1.0), right[counted], matches.category[counted]
+    return localised_errors(
+        pair, float(localised.iou_threshold), keep, budget=str(budget), thresholds=source
+    )
 
 
 def _line(name: str, errors: CalibrationErrors) -> list[Cell]:

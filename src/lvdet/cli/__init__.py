@@ -10,7 +10,7 @@ import threading
 from types import FrameType
 from typing import NoReturn
 
-from lvdet.errors import InputError, LvdetError
+from lvdet.errors import AnotherProcessError, InputError, LvdetError
 
 #: Modules that come with an extra of lvdet, and what their packages are called.
 _TRAIN = {
@@ -33,6 +33,8 @@ def main() -> None:
         code = run(sys.argv[1:])
     except InputError as error:
         _fail(str(error), 2)
+    except AnotherProcessError:
+        sys.exit(1)
     except (LvdetError, OSError) as error:
         _fail(str(error), 1)
     except MemoryError:

@@ -10,6 +10,7 @@ import typer
 from lvdet.cli.options import (
     Annotations,
     DetectionsOutput,
+    ImagesOf,
     Iou,
     Outputs,
     Results,
@@ -39,6 +40,7 @@ APPLY_EXAMPLES = """\b
 Examples:
   lvdet calibrate apply cal.json results.json -o calibrated.json
   lvdet calibrate apply cal.json 'parts-*.parquet' -o calibrated.parquet
+  lvdet calibrate apply cal.json named.json -o calibrated.json --images val.json
 """
 COMPARE_EXAMPLES = """\b
 Examples:
@@ -145,6 +147,7 @@ def apply(
     ],
     detections: Results,
     output: DetectionsOutput,
+    images: ImagesOf = None,
     summary: Summary = None,
     threads: Threads = None,
 ) -> None:
@@ -154,7 +157,7 @@ def apply(
     require_target(output)
     require_target(summary, (".json",))
     fitted = Calibrator.load(calibrator)
-    written = fitted.transform_file(detections, output, progress=progress_bar)
+    written = fitted.transform_file(detections, output, images=images, progress=progress_bar)
     method = fitted.recipe.method
     if summary is not None:
         write_json({"output": str(output), "written": written, "method": method}, summary)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from lvdet.cli.options import DetectionsOutput, Results, Summary, Threads
+from lvdet.cli.options import DetectionsOutput, ImagesOf, Results, Summary, Threads
 from lvdet.cli.targets import require_target
 from lvdet.cli.terminal import progress_bar
 from lvdet.files.writing import write_json
@@ -52,13 +52,7 @@ def run(
             "fractions of the image."
         ),
     ] = "xywh",
-    images: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="GT",
-            help="Annotations, where ids are file names or boxes are fractions of the images.",
-        ),
-    ] = None,
+    images: ImagesOf = None,
     category_map: Annotated[
         Path | None,
         typer.Option(

@@ -61,6 +61,14 @@ _DETECTIONS = typer.Option(
 #: The product of verbs that write detections.
 DetectionsOutput: TypeAlias = Annotated[Path, _DETECTIONS]
 OptionalDetections: TypeAlias = Annotated[Path | None, _DETECTIONS]
+#: Annotations of verbs that take results alone.
+ImagesOf: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="GT",
+        help="Annotations, where ids are file names or boxes are fractions of the images.",
+    ),
+]
 #: The machine-readable account of verbs whose product is something else.
 Summary: TypeAlias = Annotated[
     Path | None, typer.Option(metavar="FILE.json", help="Also write a summary as JSON.")

@@ -16,14 +16,16 @@ from lvdet.files.writing import write_json
 if TYPE_CHECKING:
     from lvdet.inference.image_list import ImageList
     from lvdet.inference.settings import Settings, Summary
+    from lvdet.training.loop.processes import Process
     from lvdet.training.records.checkpoint import LoadedModel
 
 EXAMPLES = """\b
 Examples:
   lvdet predict runs/first lvis_v1_val.json --images coco -o results.json
   lvdet predict runs/first photos -o photos.json --score 0.05
-  lvdet predict runs/first val.json --images coco -o results.json --nms 0.3,0.5,0.7 --score 1e-7
+  lvdet predict runs/first val.json --images coco -o results.json --nms 0.3,0.5,0.7
   lvdet predict runs/first photos --picture found.png --image street.jpg --above 0.5
+  torchrun --nproc-per-node 8 -m lvdet predict runs/first val.json --images coco -o results.json
 """
 
 
@@ -75,16 +77,25 @@ def run(
         ),
     ] = None,
     dets_per_class: Annotated[
-        int, typer.Option(metavar="N", help="Detections to keep per class over all images.")
+        int,
+        typer.Option(
+            metavar="N", help="Keep the best N detections per class over all images; 0: none."
+        ),
     ] = 10_000,
+    dets_per_image: Annotated[
+        int,
+        typer.Option(
+            metavar="N", help="Also keep the best N detections per image over all classes; 0: none."
+        ),
+    ] = 300,
     score: Annotated[
         float,
         typer.Option(
             metavar="S",
-            help="Minimum score (exclusive). The paper uses 1e-7, which fills rare classes and "
-            "takes longer.",
+            help="Minimum score (exclusive). A higher one is faster, and may leave rare classes "
+            "unfilled.",
         ),
-    ] = 1e-4,
+    ] = 1e-7,
     nms: Annotated[
         str,
         typer.Option(
@@ -152,7 +163,7 @@ def run(
 
     from lvdet.files.detection_files import WRITTEN
     from lvdet.files.writing import require_ending
-    from lvdet.inference.device import device_of
+    from lvdet.inference.device import predicting_processes
     from lvdet.inference.image_list import images_of, sidecar, write_sidecar
     from lvdet.inference.settings import Settings
     from lvdet.training.records.checkpoint import load_model
@@ -162,6 +173,7 @@ def run(
         require_ending(output, WRITTEN)
     settings = Settings(
         dets_per_class=dets_per_class,
+        dets_per_image=dets_per_image,
         score=score,
         nms=_thresholds(nms),
         masks=not no_masks,
@@ -171,35 +183,40 @@ def run(
         overwrite=overwrite,
         skip_damaged=skip_damaged,
     )
-    listed = images_of(source, images, progress_bar)
-    shown = None if image is None else listed.find(image)
-    if is_weight_file(checkpoint):
-        model = _foreign(checkpoint, listed, annotations, convention, device)
-    elif annotations is not None or convention is not None:
-        raise InputError(
-            f"{checkpoint}: a checkpoint of lvdet, which takes no --annotations or --convention"
-        )
-    else:
-        model = load_model(checkpoint, device_of(device))
-    ids, names = model.category_ids.tolist(), model.category_names
-    listed.require_classes_of(ids, names)
-    missing = listed.missing_note(ids, names)
-    if missing is not None:
-        note(missing)
+    with predicting_processes(device) as process:
+        shown_progress = progress_bar if process.first else None
+        listed = images_of(source, images, shown_progress)
+        shown = None if image is None else listed.find(image)
+        if is_weight_file(checkpoint):
+            model = _foreign(checkpoint, listed, annotations, convention, process)
+        elif annotations is not None or convention is not None:
+            raise InputError(
+                f"{checkpoint}: a checkpoint of lvdet, which takes no --annotations or --convention"
+            )
+        else:
+            model = load_model(checkpoint, process.device)
+        ids, names = model.category_ids.tolist(), model.category_names
+        listed.require_classes_of(ids, names)
+        missing = listed.missing_note(ids, names)
+        if missing is not None and process.first:
+            note(missing)
 
-    if output is None:
-        assert shown is not None
-        assert picture is not None
-        _picture_alone(model, shown, settings, picture, above)
-        return
-    done = _predict(model, listed, output, settings)
-    if not listed.categories:
-        write_sidecar(listed, ids, names, sidecar(output))
-        print(f"wrote {sidecar(output)}: the ids of {len(listed.images):,} images")
-    if summary is not None:
-        write_json(done.to_dict() | {"step": model.step}, summary)
-    if shown is not None and picture is not None:
-        _draw(shown, done.files[0].path, model, picture, above)
+        if output is None:
+            assert shown is not None
+            assert picture is not None
+            if process.first:
+                _picture_alone(model, shown, settings, picture, above)
+            return
+        done = _predict(model, listed, output, settings, process)
+        if not process.first:
+            return
+        if not listed.categories:
+            write_sidecar(listed, ids, names, sidecar(output))
+            print(f"wrote {sidecar(output)}: the ids of {len(listed.images):,} images")
+        if summary is not None:
+            write_json(done.to_dict() | {"step": model.step}, summary)
+        if shown is not None and picture is not None:
+            _draw(shown, done.files[0].path, model, picture, above)
 
 
 def _foreign(
@@ -207,16 +224,16 @@ def _foreign(
     listed: ImageList,
     annotations: Path | None,
     convention: str | None,
-    device: str | None,
+    process: Process,
 ) -> LoadedModel:
     """A detector of Detectron2 or torchvision, with the classes that annotations name."""
-    from lvdet.inference.device import device_of
     from lvdet.inference.image_list import categories_of
     from lvdet.training.weights.foreign_detector import load_foreign
 
     where = annotations or listed.source
-    known = listed.categories if annotations is None else categories_of(annotations, progress_bar)
-    return load_foreign(checkpoint, known, where, device_of(device), convention)
+    shown = progress_bar if process.first else None
+    known = listed.categories if annotations is None else categories_of(annotations, shown)
+    return load_foreign(checkpoint, known, where, process.device, convention)
 
 
 def _thresholds(text: str) -> tuple[float, ...]:
@@ -226,29 +243,41 @@ def _thresholds(text: str) -> tuple[float, ...]:
         raise InputError(f"--nms is {text!r}, expected numbers such as 0.3,0.5,0.7") from None
 
 
-def _predict(model: LoadedModel, listed: ImageList, output: Path, settings: Settings) -> Summary:
+def _predict(
+    model: LoadedModel, listed: ImageList, output: Path, settings: Settings, process: Process
+) -> Summary:
     from lvdet.inference.loading import DamagedImageError
     from lvdet.inference.predict import predict
     from lvdet.training.records.live_line import duration
 
     try:
-        summary = predict(model, listed.images, output, settings, progress_bar)
+        shown = progress_bar if process.first else None
+        summary = predict(model, listed.images, output, settings, shown, process)
     except DamagedImageError as error:
         raise InputError(
             f"{error}; repeat the command with --skip-damaged to resume without such images"
         ) from None
+    if not process.first:
+        return summary
     for text in summary.notes:
         note(text)
     for file in summary.files:
         print(
             f"wrote {file.path}: {file.detections:,} detections of {file.classes:,} classes "
-            f"({file.full_classes:,} with {settings.dets_per_class:,}) on {summary.images:,} "
+            f"{_full(file.full_classes, settings.dets_per_class)}on {summary.images:,} "
             f"images, {file.detections / summary.images:,.1f} per image"
             f"{'' if summary.masks else ', without masks'}"
         )
-    seconds = summary.seconds
-    print(f"took {f'{seconds:.1f} s' if seconds < 10 else duration(seconds)}")
+    seconds, starting = (
+        f"{time:.1f} s" if time < 10 else duration(time)
+        for time in (summary.seconds, summary.starting)
+    )
+    print(f"took {seconds}, of which {starting} until the first batches")
     return summary
+
+
+def _full(classes: int, dets_per_class: int) -> str:
+    return f"({classes:,} with {dets_per_class:,} or more) " if dets_per_class else ""
 
 
 def _picture_alone(
@@ -261,7 +290,8 @@ def _picture_alone(
 
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "detections.jsonl"
-        alone = replace(settings, nms=settings.nms[:1], workers=0, batch=1)
+        score = max(settings.score, above)  # nothing below it is drawn
+        alone = replace(settings, nms=settings.nms[:1], workers=0, batch=1, score=score)
         predict(model, [shown], out, alone)
         _draw(shown, out, model, picture, above)
 

@@ -17,6 +17,7 @@ from lvdet.files.writing import write_json
 if TYPE_CHECKING:
     from lvdet.files.progress import Progress
     from lvdet.training.configuration.config import Config
+    from lvdet.training.loop.processes import Process
     from lvdet.training.model.detector import Detector
     from lvdet.training.records.vocabulary import Vocabulary
 
@@ -143,7 +144,10 @@ def _check(config: Config, trained: Vocabulary, progress: Progress | None) -> No
     listed.require_classes_of(trained.ids.tolist(), trained.names)
 
 
-def _evaluate(detector: Detector, config: Config, folder: Path, step: int) -> dict[str, Any]:
+def _evaluate(
+    detector: Detector, config: Config, folder: Path, step: int, process: Process
+) -> dict[str, Any]:
     from lvdet.inference.validation import evaluate
 
-    return evaluate(detector, config, folder, step, progress_bar)
+    shown = progress_bar if process.first else None
+    return evaluate(detector, config, folder, step, process, shown)

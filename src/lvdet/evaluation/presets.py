@@ -59,8 +59,8 @@ class Preset:
         if gt.federated != self.federated:
             kinds = {True: "LVIS", False: "COCO"}
             raise InputError(
-                f"preset {self.name!r} is for {kinds[self.federated]} annotations, "
-                f"{gt.source} is a {kinds[gt.federated]} file"
+                f"preset {self.name!r} is for {kinds[self.federated]} annotations, but "
+                f"{gt.source} has {kinds[gt.federated]} annotations"
             )
 
     def notes(self, iou: str) -> list[str]:

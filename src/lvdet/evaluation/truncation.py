@@ -75,6 +75,8 @@ class Cuts:
     by_image, by_class: None where nothing speaks for such a cut
     images, classes: how many images and classes have detections
     counts: [C] as of `class_counts`
+    certain: the highest limit per image that finds, in spite of the cut by class, what it would
+             have found before
     """
 
     by_image: Cut | None
@@ -82,16 +84,19 @@ class Cuts:
     images: int
     classes: int
     counts: NDArray[np.int64]
+    certain: int
 
     @staticmethod
     def of(gt: GroundTruth, results: Results) -> Cuts:
         """What the numbers of detections say."""
+        by_class = class_cut(results.per_class)
         return Cuts(
             image_cut(results.per_image),
-            class_cut(results.per_class),
+            by_class,
             int((results.per_image > 0).sum()),
             int((results.per_class > 0).sum()),
             class_counts(gt, results),
+            0 if by_class is None else _certain(gt, results, by_class.limit),
         )
 
     def incomplete(self, budgets: Sequence[Budget], classes: NDArray[np.int64]) -> bool:
@@ -123,11 +128,26 @@ class Cuts:
 
     def reranked(self, budgets: Sequence[Budget], classes: NDArray[np.int64]) -> bool:
         """Whether the cut by class makes of the budgets a re-ranking, the paper's "Ranking 2": they
-        begin with a limit per image, in which what was cut off would have taken places."""
-        return bool(budgets) and isinstance(budgets[0], PerImage) and self._touches(classes)
+        begin with a limit per image, in which what was cut off might have taken places."""
+        first = budgets[0] if budgets else None
+        return isinstance(first, PerImage) and first.limit > self.certain and self._touches(classes)
 
     def _touches(self, classes: NDArray[np.int64]) -> bool:
         """Whether one of the classes is so large that the cut by class may have shortened it."""
         return self.by_class is not None and bool(
             (self.counts[classes] >= self.by_class.limit).any()
         )
+
+
+def _certain(gt: GroundTruth, results: Results, cut: int) -> int:
+    """How many detections of each image are above all that a cut by class may have taken, which
+    scored no more than the lowest that is left of a class of that size."""
+    ranking = results.ranking
+    large = results.per_class >= cut
+    held = np.bincount(ranking.category, minlength=len(large))
+    if (held < results.per_class)[large].any() or (results.per_image > 0).sum() < len(gt.images):
+        return 0
+    lowest = np.full(len(large), np.inf)
+    np.minimum.at(lowest, ranking.category, ranking.score)
+    above = ranking.image[ranking.score > lowest[large].max()]
+    return int(np.bincount(above, minlength=len(results.per_image)).min())

@@ -12,15 +12,14 @@ bootstrap's is that of `lvdet compare`, of the mean over seeds on the same sampl
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
+from lvdet.comparison.run_spread import pooled_deviation, student
 from lvdet.experiments.claims import Claim
 from lvdet.experiments.paper_item import experiment
 from lvdet.experiments.result_files import ResultSet
@@ -89,7 +88,7 @@ def judge(claim: Claim, results: ResultSet) -> Verdict:
     if min(seeds.values()) < 2:
         return Verdict(claim, UNDECIDED, seeds, effect)
     spread = math.sqrt(sum(w * w / seeds[name] for name, w in claim.configs.items()))
-    reach = float(stdtrit(freedom, (1 + LEVEL) / 2)) * deviation * spread
+    reach = student(freedom, LEVEL) * deviation * spread
     by_seeds = Interval.around(effect, reach)
     by_images = _bootstrap(claim, results, effect)
     outcome = decide(claim, by_seeds)
@@ -110,14 +109,6 @@ def decide(claim: Claim, interval: Interval) -> str:
     if claim.sign < 0:
         above, below = below, above
     return HOLDS if above else FAILS if below else UNDECIDED
-
-
-def pooled_deviation(groups: Iterable[Sequence[float]]) -> tuple[float, int]:
-    """The standard deviation inside groups, NaN where there is none, and its degrees of freedom."""
-    arrays = [np.asarray(group, dtype=np.float64) for group in groups if len(group)]
-    freedom = sum(len(group) - 1 for group in arrays)
-    squares = sum(float(((group - group.mean()) ** 2).sum()) for group in arrays)
-    return (math.sqrt(squares / freedom) if freedom else math.nan), freedom
 
 
 def _combined(claim: Claim, results: ResultSet, name: str) -> list[float]:

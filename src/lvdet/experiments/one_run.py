@@ -160,7 +160,7 @@ def _settings(
     on_gpu = next(model.detector.parameters()).device.type == "cuda"
     return Settings(
         dets_per_class=group,
-        **({"dets_per_image": image} if hasattr(Settings, "dets_per_image") else {}),  # type: ignore
+        dets_per_image=image,
         score=scale.predict.score,
         nms=(NMS_FIRST, *(NMS_OTHERS if NMS in parts else ())),
         masks=scale.predict.masks,

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import pairwise
 from pathlib import Path
-from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-_BEGIN = b'{"image_id": '
+from lvdet.errors import LvdetError
+from lvdet.files.stream import detection_tables
 
 
 @dataclass(frozen=True)
@@ -42,48 +41,55 @@ NONE = Rows(np.zeros((0, 4)), np.zeros(0), np.zeros(0, dtype=np.int64))
 
 
 class BoxFile:
-    """Lines of detections that a writer has written, those of an image beside each other.
+    """Detections that a writer has written, those of an image beside each other.
 
-    Only where those of each image begin is kept in memory.
+    images: the ids of those that have any
     """
 
     def __init__(self, path: Path, category_ids: Sequence[int]) -> None:
         self._path = path
-        self._file: IO[bytes] | None = None
-        self._row = {category_id: row for row, category_id in enumerate(category_ids)}
-        self._places: dict[int, tuple[int, int]] = {}
-        begin = 0
-        with open(path, "rb") as file:
-            for image_id, lines in groupby(file, _image_id):
-                size = sum(map(len, lines))
-                self._places[image_id] = (begin, size)
-                begin += size
+        self.images: set[int] = set()
+        for table in detection_tables(path, masks=False):
+            self.images.update(table.image_ids.tolist())
+        self._rest = rows_by_image(path, category_ids)
 
-    def __contains__(self, image_id: int) -> bool:
-        """Whether the image has any detections."""
-        return image_id in self._places
-
-    def __getitem__(self, image_id: int) -> Rows:
-        """The detections of an image, in their order; none of one that is not there."""
-        begin, size = self._places.get(image_id, (0, 0))
-        if self._file is None:
-            self._file = open(self._path, "rb")  # noqa: SIM115
-        self._file.seek(begin)
-        text = self._file.read(size).rstrip(b"\n").replace(b"\n", b",")
-        records: list[dict[str, Any]] = json.loads(b"[" + text + b"]")
-        box = np.array([record["bbox"] for record in records], dtype=np.float64).reshape(-1, 4)
-        return Rows(
-            box,
-            np.array([record["score"] for record in records], dtype=np.float64),
-            np.array([self._row[record["category_id"]] for record in records], dtype=np.int64),
-        )
-
-    def close(self) -> None:
-        """Closes the file."""
-        if self._file is not None:
-            self._file.close()
+    def next(self, image_id: int) -> Rows:
+        """The detections of an image, in their order; those before it in the file are passed by.
+        None of an image without any."""
+        if image_id not in self.images:
+            return NONE
+        for found, rows in self._rest:
+            if found == image_id:
+                return rows
+        raise LvdetError(f"{self._path}: image {image_id} is not where it should be")
 
 
-def _image_id(line: bytes) -> int:
-    """What a writer writes first."""
-    return int(line[len(_BEGIN) : line.index(b",")])
+def rows_by_image(path: Path, category_ids: Sequence[int]) -> Iterator[tuple[int, Rows]]:
+    """Ids of images and their detections, as they lie in a file, those of an image beside each
+    other."""
+    row_of = {category_id: row for row, category_id in enumerate(category_ids)}
+    begun: list[Rows] = []
+    last = -1
+    for table in detection_tables(path, masks=False):
+        label = np.array([row_of[name] for name in table.category_ids.tolist()])
+        edges = [0, *(np.flatnonzero(np.diff(table.image)) + 1).tolist(), len(table)]
+        for begin, end in pairwise(edges):
+            image_id = int(table.image_ids[table.image[begin]])
+            if begun and image_id != last:
+                yield last, _joined(begun)
+                begun = []
+            of = slice(begin, end)
+            begun.append(Rows(table.box[of], table.score[of], label[table.category[of]]))
+            last = image_id
+    if begun:
+        yield last, _joined(begun)
+
+
+def _joined(parts: Sequence[Rows]) -> Rows:
+    if len(parts) == 1:
+        return parts[0]
+    return Rows(
+        np.concatenate([part.box for part in parts]),
+        np.concatenate([part.score for part in parts]),
+        np.concatenate([part.label for part in parts]),
+    )

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+import os
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from typing import Any
 
 import torch
-from torch import nn
+from numpy.typing import NDArray
+from torch import Tensor, nn
 
 from lvdet.errors import InputError
+from lvdet.threads import set_threads, thread_count
 from lvdet.training.data.batch import Batch
+from lvdet.training.data.loader_workers import sharing
+from lvdet.training.loop.processes import Process, joined
+
+#: Returns when something is done.
+Wait = Callable[[], None]
 
 
 @dataclass(frozen=True)
@@ -37,9 +47,28 @@ class Execution:
             detector.to(memory_format=torch.channels_last)
         return cls(device, channels_last, precision)
 
+    @property
+    def asynchronous(self) -> bool:
+        """Whether the host may go on while the device works."""
+        return self.device.type == "cuda"
+
     def moved(self, batch: Batch) -> Batch:
         """The batch on the device."""
         return batch.to(self.device, channels_last=self.channels_last)
+
+    def uploaded(self, values: NDArray[Any]) -> Tensor:
+        """An array on the device; its copy to a GPU is not waited for."""
+        tensor = torch.from_numpy(values)
+        if self.device.type != "cuda":
+            return tensor
+        return tensor.pin_memory().to(self.device, non_blocking=True)
+
+    def now(self) -> Wait:
+        """What waits until all that the device was told so far is done."""
+        if self.device.type != "cuda":
+            return _nothing
+        event: torch.cuda.Event = torch.cuda.current_stream(self.device).record_event()
+        return event.synchronize
 
     def autocast(self) -> AbstractContextManager[None]:
         """What the detector is called in."""
@@ -48,6 +77,10 @@ class Execution:
     def current(self) -> AbstractContextManager[None]:
         """With its GPU as the current one, on which Triton's kernels are started."""
         return torch.cuda.device(self.device) if self.device.type == "cuda" else nullcontext()
+
+
+def _nothing() -> None:
+    """There is nothing to wait for."""
 
 
 def device_of(name: str | None) -> torch.device:
@@ -69,3 +102,21 @@ def device_of(name: str | None) -> torch.device:
     if device.type == "cuda" and device.index is not None:
         torch.cuda.set_device(device)
     return device
+
+
+@contextmanager
+def predicting_processes(device: str | None) -> Iterator[Process]:
+    """This process among those that torchrun started, each with the GPU of its number and its part
+    of the cores; or alone, on a device as `device_of` takes it."""
+    if os.environ.get("WORLD_SIZE", "1") == "1":
+        yield Process(0, 1, device_of(device))
+        return
+    if device not in (None, "cuda", "cpu"):
+        raise InputError(
+            f"--device is {device!r}, but of several processes each takes the GPU of its number: "
+            "pass cuda or cpu"
+        )
+    with joined(device) as process:
+        if not os.environ.get("LVDET_THREADS"):
+            set_threads(max(1, thread_count() // sharing()))
+        yield process

@@ -20,6 +20,7 @@ class Job:
     size:         how images are resized
     category_ids: of the detector's classes
     leave_out:    is told of damaged images where the settings allow them, before they are finished
+    look:         called with each batch; raises an error where another process has failed
     """
 
     detector: Any
@@ -30,3 +31,4 @@ class Job:
     portions: Portions
     execution: Execution
     leave_out: Callable[[Sequence[Image]], None]
+    look: Callable[[], None]

@@ -18,22 +18,35 @@ LOOKED_AT = 64
 
 
 def identity(
-    model: LoadedModel, images: Sequence[Image], settings: Settings, masks: bool
+    model: LoadedModel, images: Sequence[Image], settings: Settings, masks: bool, processes: int
 ) -> dict[str, object]:
     """Everything that changes the outcome, by name; weights and images as checksums."""
-    size = asdict(model.config.input)
-    return {
-        "version": 3,
+    config = model.config
+    size = asdict(config.input)
+    found: dict[str, object] = {
+        "version": 4,
         "dets_per_class": settings.dets_per_class,
+        "dets_per_image": settings.dets_per_image,
         "score": settings.score,
         "nms": list(settings.nms),
         "masks": masks,
         "precision": settings.precision,
+        "processes": processes,
+        "batch": settings.batch if processes > 1 else None,  # which images each process has
         "step": model.step,
         "weights": checksum(model.detector),
         "images": checksum_of_images(images),
         "size": {name: size[name] for name in ("by", "sizes", "largest", "test_by", "test_size")},
     }
+    parts = {
+        "model": asdict(config.model) | {"norm": config.model.chosen_norm},
+        "classifier": asdict(config.classifier),
+        "recipe": asdict(model.detector.recipe),
+    }
+    for part, values in parts.items():
+        found |= {f"{part}.{name}": value for name, value in values.items()}
+    del found["model.weights"]  # what training began with
+    return found
 
 
 def checksum(detector: nn.Module) -> str:

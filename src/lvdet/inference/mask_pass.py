@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from lvdet.files.progress import Update
 from lvdet.inference.batches import unfinished
 from lvdet.inference.box_file import NONE, BoxFile, Rows
+from lvdet.inference.device import Wait
+from lvdet.inference.in_order import InOrder
 from lvdet.inference.job import Job
 from lvdet.inference.loading import load
 from lvdet.inference.paste import paste
@@ -20,8 +24,8 @@ from lvdet.tables.masks import Masks, no_masks
 from lvdet.training.data.prediction import PredictionBatch
 from lvdet.writers.top_k_writer import TopKWriter
 
-#: Boxes whose masks are computed at a time.
-ROIS = 512
+#: Boxes whose masks are computed at a time, and such portions that may wait to be pasted.
+ROIS, AHEAD = 1024, 8
 
 
 def find_masks(
@@ -37,82 +41,99 @@ def find_masks(
         pairs: list[tuple[BoxFile, TopKWriter]] = []
         for source, target in zip(sources, targets, strict=True):
             if not target.exists():
-                boxes = stack.enter_context(closing(BoxFile(source, category_ids)))
                 writer = TopKWriter(
                     target,
                     dets_per_class=settings.dets_per_class,
+                    dets_per_image=settings.dets_per_image,
                     category_ids=category_ids,
                     overwrite=True,
                 )
-                pairs.append((boxes, stack.enter_context(writer)))
-        some = {image_id for image_id, _ in images if any(image_id in boxes for boxes, _ in pairs)}
-        left = {
-            image_id
-            for image_id in some
-            if any(image_id in boxes and image_id not in writer for boxes, writer in pairs)
-        }
-        todo = unfinished(images, settings.batch, left)
+                pairs.append((BoxFile(source, category_ids), stack.enter_context(writer)))
+        some = {i for i, _ in images if any(i in boxes.images for boxes, _ in pairs)}
+        left = {i for i in some if any(i in b.images and i not in writer for b, writer in pairs)}
+        unwritten = frozenset(left)
+        pasting = stack.enter_context(InOrder(AHEAD))
 
-        def detect(part: PredictionBatch) -> list[tuple[int, list[Rows], list[Masks]]]:
-            rows = [
-                [boxes[image_id] if image_id in left else NONE for boxes, _ in pairs]
-                for image_id in part.ids
-            ]
-            masks = masks_of(job, part, rows)
-            return list(zip(part.ids, rows, masks, strict=True))
+        def write(part: MaskedPart) -> None:
+            for image_id, rows, masks in zip(part.ids, part.rows, part.masks(), strict=True):
+                for (_, writer), of_writer, made in zip(pairs, rows, masks, strict=True):
+                    if len(of_writer) and image_id not in writer:
+                        writer.add(image_id, of_writer.box, of_writer.score, of_writer.label, made)
+            left.difference_update(part.ids)
+            if update is not None:
+                update(len(some) - len(left), len(some))
 
         skip = job.leave_out if settings.skip_damaged else None
+        todo = unfinished(images, settings.batch, unwritten)
         for given in load(todo, job.size, settings.batch, settings.workers, skip):
-            for found in job.portions.of(given, detect):
-                for image_id, rows, masks in found:
-                    for (_, writer), some_rows, of_rows in zip(pairs, rows, masks, strict=True):
-                        if len(some_rows) and image_id not in writer:
-                            writer.add(
-                                image_id,
-                                some_rows.box,
-                                some_rows.score,
-                                some_rows.label,
-                                of_rows,
-                            )
-                    left.discard(image_id)
-                if update is not None:
-                    update(len(some) - len(left), len(some))
+            job.look()
+            rows = {
+                image_id: [
+                    boxes.next(image_id) if image_id in unwritten else NONE for boxes, _ in pairs
+                ]
+                for image_id in given.ids
+            }
+
+            def begin(part: PredictionBatch, rows: dict[int, list[Rows]] = rows) -> MaskedPart:
+                masked = MaskedPart(part, [rows[image_id] for image_id in part.ids])
+                masked.begin(job, part, pasting)
+                return masked
+
+            for part in job.portions.of(given, begin):
+                pasting.give(partial(write, part))
 
 
-def masks_of(job: Job, part: PredictionBatch, rows: Sequence[Sequence[Rows]]) -> list[list[Masks]]:
-    """For each image and each of its lists of detections their masks.
+class MaskedPart:
+    """Images with one or more lists of detections each, and the masks of those.
 
-    rows: for each image one or more lists
+    ids:  of the images
+    rows: for each of them its lists
     """
-    shared = [_distinct(of_image) for of_image in rows]
-    corners = np.concatenate([one.corners for one, _ in shared])
-    label = np.concatenate([one.label for one, _ in shared])
-    number = [len(one) for one, _ in shared]
-    size = np.repeat(part.original_size.numpy(), number, axis=0)
-    execution, device = job.execution, job.execution.device
-    with torch.inference_mode():
-        image = torch.from_numpy(np.repeat(np.arange(len(rows)), number)).to(device)
-        box = torch.from_numpy(corners).to(device)
-        labels = torch.from_numpy(label).to(device)
-        made = [no_masks(0)]
-        if len(label):
-            batch = execution.moved(part.batch)
+
+    def __init__(self, given: PredictionBatch, rows: Sequence[Sequence[Rows]]) -> None:
+        self.ids, self.rows = given.ids, rows
+        self._shared = [_distinct(of_image) for of_image in rows]
+        self._corners = np.concatenate([one.corners for one, _ in self._shared])
+        self._number = [len(one) for one, _ in self._shared]
+        self._size = np.repeat(given.original_size.numpy(), self._number, axis=0)
+        self._made = [no_masks(0)]
+
+    def begin(self, job: Job, given: PredictionBatch, pasting: InOrder) -> None:
+        """Has the maps of all masks computed, and each portion of them pasted when it is there."""
+        label = np.concatenate([one.label for one, _ in self._shared])
+        if not len(label):
+            return
+        image = np.repeat(np.arange(len(self.ids)), self._number)
+        execution, device = job.execution, job.execution.device
+        with torch.inference_mode():
+            batch = execution.moved(given.batch)
             with execution.autocast():
                 features = job.detector.features(batch)
-            original = part.original_size.to(device)
+            original = given.original_size.to(device, non_blocking=True)
             scale = (batch.size.double() / original.double()).flip(1).repeat(1, 2)
-            for begin in range(0, len(label), ROIS):
-                of = slice(begin, begin + ROIS)
-                resized = (box[of] * scale[image[of]]).float()
+            images, labels = execution.uploaded(image), execution.uploaded(label)
+            resized = (execution.uploaded(self._corners) * scale[images]).float()
+            for first in range(0, len(label), ROIS):
+                of = slice(first, first + ROIS)
                 with execution.autocast():
-                    chance = job.detector.masks(features, batch, image[of], resized, labels[of])
-                made.append(paste(chance, corners[of], size[of]))
-    masks = Masks.concatenate(made)
-    begins = np.cumsum([0, *number])
-    return [
-        [masks[begin + of_list] for of_list in places]
-        for begin, (_, places) in zip(begins, shared, strict=False)
-    ]
+                    chance = job.detector.masks(
+                        features, batch, images[of], resized[of], labels[of]
+                    )
+                here = chance.float().to("cpu", non_blocking=True)
+                pasting.give(partial(self._paste, here, execution.now(), of))
+
+    def _paste(self, chance: Tensor, there: Wait, of: slice) -> None:
+        there()
+        self._made.append(paste(chance, self._corners[of], self._size[of]))
+
+    def masks(self) -> list[list[Masks]]:
+        """For each image and each of its lists their masks; all are pasted."""
+        masks = Masks.concatenate(self._made)
+        begins = np.cumsum([0, *self._number])
+        return [
+            [masks[begin + of_list] for of_list in places]
+            for begin, (_, places) in zip(begins, self._shared, strict=False)
+        ]
 
 
 def _distinct(lists: Sequence[Rows]) -> tuple[Rows, list[NDArray[np.int64]]]:

@@ -1,17 +1,20 @@
-"""The best K detections of each class over a whole set of images."""
+"""The best detections of each class over a whole set of images, and of each image."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 
 import numpy as np
+from torch import nn
 
 from lvdet.errors import InputError
 from lvdet.files.detection_files import WRITTEN
-from lvdet.files.progress import Progress, track
+from lvdet.files.progress import Progress, Update, track
 from lvdet.files.stream import detection_tables
 from lvdet.files.writing import require_ending
 from lvdet.inference.batches import Image, Portions
@@ -21,7 +24,16 @@ from lvdet.inference.job import Job
 from lvdet.inference.job_identity import identity
 from lvdet.inference.mask_pass import find_masks
 from lvdet.inference.settings import Settings, Summary, Written
-from lvdet.inference.work_folder import WorkFolder
+from lvdet.inference.shares import (
+    join_boxes,
+    join_masks,
+    look_for_failure,
+    parts,
+    share,
+    together,
+)
+from lvdet.inference.work_folder import DamagedImages, WorkFolder, WorkPaths
+from lvdet.training.loop.processes import Process
 from lvdet.training.records.checkpoint import LoadedModel
 
 #: Damaged images that are named in a note.
@@ -34,16 +46,20 @@ def predict(
     out: Path,
     settings: Settings | None = None,
     progress: Progress | None = None,
+    process: Process | None = None,
 ) -> Summary:
-    """Writes the best detections of each class over all images, in COCO's format.
+    """Writes the best detections of each class over all images and the best of each image over
+    all classes, each once, in COCO's format.
 
-    images: ids, all different, and files
-    out:    a file (.json, .jsonl, or what else `TopKWriter` writes); of several thresholds of NMS
-            each has its own, see `Settings.targets`
+    images:  ids, all different, and files
+    out:     a file (.json, .jsonl, or what else `TopKWriter` writes); of several thresholds of NMS
+             each has its own, see `Settings.targets`
+    process: this one of several that share the images, all called with the same. The outcome is
+             that of one process; the summary of the first names the files
 
-    The first pass looks for boxes and keeps the best of each class, the second makes masks of
-    those. What is finished is kept in OUT.work until the end: a killed process resumes when it is
-    called again. Among equal scores the earlier image counts.
+    The first pass looks for boxes and keeps the best, the second makes masks of those. What is
+    finished is kept in OUT.work until the end: a killed process resumes when it is called again.
+    Among equal scores the earlier image counts.
     """
     settings = settings or Settings()
     begun = time.monotonic()
@@ -51,49 +67,119 @@ def predict(
     _require_different(images)
     masks = settings.masks and model.config.model.masks
     targets = settings.targets(out)
-    portions = Portions(settings.batch)
     execution = Execution.of(model.detector, model.config.run.channels_last, settings.precision)
-    with WorkFolder(
-        out, targets, identity(model, images, settings, masks), overwrite=settings.overwrite
-    ) as work:
-        outcomes = [work.outcome(number) for number in range(len(targets))]
-        boxes = [work.boxes(number) for number in range(len(targets))] if masks else outcomes
-        job = Job(
-            model.detector,
-            images,
-            model.config.input,
-            model.category_ids.tolist(),
-            settings,
-            portions,
-            execution,
-            work.leave_out,
-        )
-        if not work.complete:
-            was_training = model.detector.training
-            model.detector.eval()
-            try:
-                with execution.current():
-                    title = "boxes (1 of 2)" if masks else "boxes"
-                    with track(progress, title, "images") as update:
-                        find_boxes(job, boxes, update)
-                    if masks:
-                        with track(progress, "masks (2 of 2)", "images") as update:
-                            find_masks(job, boxes, outcomes, update)
-            finally:
-                model.detector.train(was_training)
-        work.finish()
+    process = process or Process(0, 1, execution.device)
+    paths = WorkPaths(out, targets)
+    portions = Portions(settings.batch)
+    starts = _Starts()
+    with ExitStack() as stack:
+        work: WorkFolder | None = None
+        with together(process, paths.failed):
+            if process.first:
+                names = identity(model, images, settings, masks, process.world)
+                work = stack.enter_context(
+                    WorkFolder(out, targets, names, overwrite=settings.overwrite)
+                )
+        complete = process.largest(work is not None and work.complete)
+        damaged = DamagedImages(paths.damaged(process.rank))
+        if not complete:
+            job = Job(
+                model.detector,
+                share(images, settings.batch, process),
+                model.config.input,
+                model.category_ids.tolist(),
+                settings,
+                portions,
+                execution,
+                damaged.add,
+                partial(look_for_failure, process, paths.failed),
+            )
+            with execution.current(), _evaluating(model.detector):
+                _both_passes(job, process, paths, masks, progress, starts)
+        named: dict[int, str] = {}
+        files: list[Written] = []
+        with together(process, paths.failed):
+            if work is not None:
+                for rank in range(process.world):
+                    named |= DamagedImages(paths.damaged(rank)).names
+                work.finish()
+                files = [
+                    _written(path, nms, settings.dets_per_class)
+                    for path, nms in zip(targets, settings.nms, strict=True)
+                ]
     return Summary(
         images=len(images),
         masks=masks,
         batch=portions.limit,
         seconds=round(time.monotonic() - begun, 3),
-        files=[
-            _written(path, nms, settings.dets_per_class)
-            for path, nms in zip(targets, settings.nms, strict=True)
-        ],
-        notes=[*portions.notes, *_damaged_note(work.damaged)],
-        damaged=work.damaged,
+        starting=round(starts.seconds, 3),
+        files=files,
+        notes=[*portions.notes, *_damaged_note(named)],
+        damaged=named,
     )
+
+
+def _both_passes(
+    job: Job,
+    process: Process,
+    paths: WorkPaths,
+    masks: bool,
+    progress: Progress | None,
+    starts: _Starts,
+) -> None:
+    """Makes the outcomes in the work folder."""
+    settings, failed = job.settings, paths.failed
+    numbers = range(len(settings.nms))
+    outcomes = [paths.outcome(number) for number in numbers]
+    boxes = [paths.boxes(number) for number in numbers] if masks else outcomes
+    with together(process, failed):
+        title = "boxes (1 of 2)" if masks else "boxes"
+        with track(progress, title, "images") as update:
+            find_boxes(
+                job, [parts(path, process)[process.rank] for path in boxes], starts.told(update)
+            )
+    with together(process, failed):
+        for path in boxes if process.first else ():
+            if not path.exists():
+                join_boxes(parts(path, process), path, settings, job.category_ids)
+    if not masks:
+        return
+    with together(process, failed), track(progress, "masks (2 of 2)", "images") as update:
+        mine = [parts(path, process)[process.rank] for path in outcomes]
+        find_masks(job, boxes, mine, starts.told(update))
+    with together(process, failed):
+        for path in outcomes if process.first else ():
+            if not path.exists():
+                join_masks(parts(path, process), path)
+
+
+class _Starts:
+    """How long passes take until their first batch is written."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def told(self, update: Update | None) -> Update:
+        """Of a pass that begins now; tells another, if there is one."""
+        begun: list[float] = [time.monotonic()]
+
+        def told(done: int, total: int) -> None:
+            if begun:
+                self.seconds += time.monotonic() - begun.pop()
+            if update is not None:
+                update(done, total)
+
+        return told
+
+
+@contextmanager
+def _evaluating(detector: nn.Module) -> Iterator[None]:
+    was_training = detector.training
+    detector.eval()
+    try:
+        yield
+    finally:
+        detector.train(was_training)
 
 
 def _require_different(images: Sequence[Image]) -> None:
@@ -109,7 +195,7 @@ def _written(path: Path, nms: float, dets_per_class: int) -> Written:
     for table in detection_tables(path, masks=False):
         found = np.bincount(table.category, minlength=len(table.category_ids))
         counts.update(dict(zip(table.category_ids.tolist(), found.tolist(), strict=True)))
-    full = sum(count >= dets_per_class for count in counts.values())
+    full = sum(count >= dets_per_class > 0 for count in counts.values())
     return Written(path, nms, counts.total(), len(+counts), full)
 
 

@@ -8,14 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from lvdet.errors import InputError
+from lvdet.writers.arguments import budgets
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How a set of images is predicted.
+    """How a set of images is predicted. What is kept is what either budget keeps.
 
-    dets_per_class: detections to keep per class over the whole set, the best
-    score:     minimum score, exclusive (the paper's authors took 1e-7)
+    dets_per_class: the best detections of each class over the whole set to keep; 0: none
+    dets_per_image: the best detections of each image over all classes to keep; 0: none
+    score:     minimum score, exclusive
     nms:       IoU above which the better of two boxes of a class suppresses the other; of several
                each has an outcome of its own
     masks:     whether masks are made where the model makes any
@@ -27,7 +29,8 @@ class Settings:
     """
 
     dets_per_class: int = 10_000
-    score: float = 1e-4
+    dets_per_image: int = 300
+    score: float = 1e-7
     nms: tuple[float, ...] = (0.5,)
     masks: bool = True
     batch: int = 8
@@ -37,8 +40,7 @@ class Settings:
     skip_damaged: bool = False
 
     def __post_init__(self) -> None:
-        if self.dets_per_class < 1:
-            raise InputError(f"dets_per_class is {self.dets_per_class}, expected 1 or more")
+        budgets(self.dets_per_class, self.dets_per_image)
         if not math.isfinite(self.score):
             raise InputError(f"score is {self.score}, expected a finite number")
         if self.batch < 1:
@@ -63,7 +65,7 @@ class Settings:
 class Written:
     """A file of detections.
 
-    classes, full_classes: classes with any detections, and with as many as were wanted
+    classes, full_classes: classes with any detections, and with `dets_per_class` or more
     """
 
     path: Path
@@ -78,6 +80,8 @@ class Summary:
     """What came of a prediction.
 
     batch:   images at a time in the end
+    seconds: in all, of which `starting` until each pass had its first batch, which includes
+             starting the processes that load images and, on a GPU, compiling kernels
     damaged: names of the images that were left out, by id
     """
 
@@ -85,6 +89,7 @@ class Summary:
     masks: bool
     batch: int
     seconds: float
+    starting: float
     files: list[Written]
     notes: list[str] = field(default_factory=list)
     damaged: dict[int, str] = field(default_factory=dict)

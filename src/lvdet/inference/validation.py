@@ -17,6 +17,7 @@ from lvdet.inference.predict import predict
 from lvdet.inference.settings import Settings
 from lvdet.inference.work_folder import OtherSettingsError
 from lvdet.training.configuration.config import Config
+from lvdet.training.loop.processes import Process
 from lvdet.training.model.classifier import Frequencies
 from lvdet.training.records.checkpoint import LoadedModel, checkpoints, describe
 from lvdet.training.records.vocabulary import Vocabulary
@@ -29,14 +30,20 @@ METRICS = ("AP", "AP50", "AP75", "APr", "APc", "APf")
 
 
 def evaluate(
-    detector: Detector, config: Config, folder: Path, step: int, progress: Progress | None = None
+    detector: Detector,
+    config: Config,
+    folder: Path,
+    step: int,
+    process: Process,
+    progress: Progress | None = None,
 ) -> dict[str, Any]:
     """AP-Old, AP-Fixed and AP-Pool on data.val: {"old": {"AP": …, "APr": …}, …}, undefined ones
     None; and "warnings", as the evaluation has them, for the log.
 
-    folder: of the run; detections are left in predictions/step-000000123.json. The best 10,000
-    detections per class are kept first, so AP-Old is that of re-ranked results; expect a warning
-    about that each time.
+    folder:  of the run; detections are left in predictions/step-000000123.json, the best 300 of
+             each image and the best 10,000 of each class
+    process: of those that train together, which share the images; the first evaluates what comes
+             of it, the others return nothing
     """
     annotations = Path(config.data.val)
     listed = annotated_images(annotations, Path(config.data.val_images))
@@ -46,10 +53,16 @@ def evaluate(
     make_folder(out.parent)
     settings = Settings(overwrite=True, workers=config.run.workers)
     try:
-        predict(model, listed.images, out, settings, progress)
-    except OtherSettingsError:  # of a run that was there before
-        shutil.rmtree(out.with_name(out.name + ".work"))
-        predict(model, listed.images, out, settings, progress)
+        predict(model, listed.images, out, settings, progress, process)
+    except Exception as error:
+        leftovers = isinstance(error, OtherSettingsError)  # of a run that was there before
+        if not process.largest(leftovers):
+            raise
+        if leftovers:
+            shutil.rmtree(out.with_name(out.name + ".work"))
+        predict(model, listed.images, out, settings, progress, process)
+    if not process.first:
+        return {}
     import lvdet
 
     result = lvdet.evaluate(annotations, out)

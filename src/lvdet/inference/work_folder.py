@@ -5,7 +5,9 @@ A folder beside the outcome, OUT.work:
     settings.json        what the prediction was started with
     boxes-0.jsonl        the outcome of the first pass for each NMS threshold, or its journal
     outcome-0.json       the final files, or their journals
-    damaged.json         ids and names of images that could not be read
+    outcome-0.3.json     of several processes what number 3 has of such a file, or its journal
+    damaged-0.json       ids and names of images that process 0 could not read
+    failed               one of several processes has failed, and the others are to end
     complete             all final files are here or in their places
     lock                 locked while a process predicts
 
@@ -28,7 +30,7 @@ from lvdet.files.locking import make_and_lock
 from lvdet.files.writing import write_text
 from lvdet.inference.batches import Image
 
-_SETTINGS, _COMPLETE, _LOCK, _DAMAGED = "settings.json", "complete", "lock", "damaged.json"
+_SETTINGS, _COMPLETE, _LOCK, _FAILED = "settings.json", "complete", "lock", "failed"
 #: Settings that are checksums, and what differs where they do.
 _CHECKSUMS = {"weights": "another checkpoint", "images": "other images"}
 
@@ -37,21 +39,46 @@ class OtherSettingsError(InputError):
     """The folder is of a prediction with other settings."""
 
 
-class WorkFolder:
+class WorkPaths:
+    """Where the files of a prediction are.
+
+    targets: where the outcomes go
+    """
+
+    def __init__(self, out: Path, targets: Sequence[Path]) -> None:
+        real = Path(os.path.realpath(out))
+        self.path = real.with_name(real.name + ".work")
+        self._targets = [Path(os.path.realpath(target)) for target in targets]
+
+    def boxes(self, number: int) -> Path:
+        """The outcome of the first pass for a threshold."""
+        return self.path / f"boxes-{number}.jsonl"
+
+    def outcome(self, number: int) -> Path:
+        """The final file for a threshold, before it is moved to its place."""
+        return self.path / f"outcome-{number}{self._targets[number].suffix.lower()}"
+
+    @property
+    def failed(self) -> Path:
+        """Is there once one of several processes has failed."""
+        return self.path / _FAILED
+
+    def damaged(self, rank: int) -> Path:
+        """The damaged images of a process."""
+        return self.path / f"damaged-{rank}.json"
+
+
+class WorkFolder(WorkPaths):
     """The folder of one prediction, locked while it is open.
 
     targets:  where the outcomes go, in the end all at once
     settings: what has to be the same to resume
-    damaged:  names of images that could not be read, by id
     """
 
     def __init__(
-        self, out: Path, targets: list[Path], settings: dict[str, Any], *, overwrite: bool
+        self, out: Path, targets: Sequence[Path], settings: dict[str, Any], *, overwrite: bool
     ) -> None:
-        real = Path(os.path.realpath(out))
-        self.path = real.with_name(real.name + ".work")
-        self._targets = [Path(os.path.realpath(target)) for target in targets]
-        self.damaged: dict[int, str] = {}
+        super().__init__(out, targets)
         if not self.path.exists():
             self._require_free(overwrite)
         self._lock = make_and_lock(self.path, _LOCK, "predicting")
@@ -60,9 +87,9 @@ class WorkFolder:
                 self._empty()
             if not self.complete:
                 self._require_free(overwrite)
+            self.failed.unlink(missing_ok=True)
             if self.begun:
                 self._require_same(settings)
-                self._read_damaged()
             else:
                 write_text(json.dumps(settings) + "\n", self.path / _SETTINGS)
         except BaseException:
@@ -81,19 +108,6 @@ class WorkFolder:
     def complete(self) -> bool:
         """An earlier process has made all the outcomes."""
         return (self.path / _COMPLETE).exists()
-
-    def boxes(self, number: int) -> Path:
-        """The outcome of the first pass for a threshold."""
-        return self.path / f"boxes-{number}.jsonl"
-
-    def outcome(self, number: int) -> Path:
-        """The final file for a threshold, before it is moved to its place."""
-        return self.path / f"outcome-{number}{self._targets[number].suffix.lower()}"
-
-    def leave_out(self, images: Sequence[Image]) -> None:
-        """Keeps in mind that these are damaged."""
-        self.damaged |= {image_id: path.name for image_id, path in images}
-        write_text(json.dumps([*self.damaged.items()]) + "\n", self.path / _DAMAGED)
 
     def finish(self) -> None:
         """Moves the outcomes to their places; nothing of the folder is left."""
@@ -115,13 +129,13 @@ class WorkFolder:
 
     def _empty(self) -> None:
         """Removes everything but the lock, what is needed to resume last."""
-        for pattern in ("boxes-*", "outcome-*", ".lvdet-*.part"):
+        for pattern in ("boxes-*", "outcome-*", "damaged-*", ".lvdet-*.part"):
             for path in self.path.glob(pattern):
                 if path.is_dir():
                     shutil.rmtree(path)
                 else:
                     path.unlink()
-        for name in (_SETTINGS, _DAMAGED, _COMPLETE):
+        for name in (_FAILED, _SETTINGS, _COMPLETE):
             (self.path / name).unlink(missing_ok=True)
 
     def _remove(self) -> None:
@@ -157,12 +171,23 @@ class WorkFolder:
                     "the folder to start over"
                 )
 
-    def _read_damaged(self) -> None:
-        if (self.path / _DAMAGED).exists():
-            self.damaged = dict(self._content(_DAMAGED) or [])
-
     def _content(self, name: str) -> Any:
         try:
             return json.loads((self.path / name).read_bytes())
         except ValueError:
             return None
+
+
+class DamagedImages:
+    """Ids and names of images that could not be read, in a file where there are any."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.names: dict[int, str] = {}
+        with suppress(FileNotFoundError, ValueError):
+            self.names = dict(json.loads(path.read_bytes()))
+
+    def add(self, images: Sequence[Image]) -> None:
+        """Keeps in mind that these are damaged."""
+        self.names |= {image_id: path.name for image_id, path in images}
+        write_text(json.dumps([*self.names.items()]) + "\n", self._path)

@@ -35,8 +35,9 @@ _RATIO = 6
 _SIDES = (320, 384, 416, 448, 480, 512, 544, 576, 608, 640, 672, 736, 768, 800, 832, 896, 960,
           1024, 1152, 1280, 1333, 1536)  # fmt: skip
 _FACTORS = (0.125, 0.25, 0.5, 2.0, 4.0, 8.0)
-#: Boxes whose centre is outside of their image: that many, and that share of them.
-_OUTSIDE, _OUTSIDE_SHARE = 20, 0.2
+#: Boxes whose centre is outside of their image: that many, and that share of them. Detectors clip
+#: their boxes, or place their centres inside.
+_OUTSIDE, _OUTSIDE_SHARE = 20, 0.02
 
 
 class Reading(NamedTuple):
@@ -159,8 +160,7 @@ class _Trial:
 def misread_boxes(
     gt: GroundTruth, results: Results, sample: Sample, objects: Objects
 ) -> Finding | None:
-    """That boxes fit only in another reading, or lie outside of their images; of a sample of
-    verified ones."""
+    """That boxes fit only in another reading; of a sample of verified ones."""
     top = sample.where(sample.row_rank < _PER_IMAGE)
     trial = _Trial(gt, top, objects)
     given = trial.found(_AS_GIVEN)
@@ -186,7 +186,7 @@ def misread_boxes(
         if best is None or share > best[0]:
             best = share, reading
     if best is None:
-        return _outside(gt, results, sample)
+        return None
     share, reading = best
     source = results.source
     if reading.format:
@@ -209,11 +209,12 @@ def misread_boxes(
     )
 
 
-def _outside(gt: GroundTruth, results: Results, sample: Sample) -> Finding | None:
-    """That the centres of many boxes are outside of their images."""
+def boxes_outside(gt: GroundTruth, results: Results, sample: Sample) -> Finding | None:
+    """That the centres of many boxes are outside of their images; of a sample of verified ones."""
     size = _sizes(gt, sample)
     centre = sample.box[:, :2] + sample.box[:, 2:] / 2
-    outside: NDArray[np.bool_] = np.any((centre < 0) | (centre > size), axis=1)
+    beyond = (centre < 0) | ((centre > size) & (size > 0))  # 0 where the size is not known
+    outside: NDArray[np.bool_] = np.any(beyond, axis=1)
     count = int(outside.sum())
     if count < _OUTSIDE or count < _OUTSIDE_SHARE * len(outside):
         return None

@@ -37,8 +37,8 @@ _SHARE = 0.2
 _GAIN, _CLASSES = 20, 4
 #: … no class having more than this share of them, …
 _ONE_CLASS = 0.6
-#: … and so many times as many as are found as given.
-_RATIO = 4
+#: … so many times as many as are found as given, and so many standard errors more than by chance.
+_RATIO, _ERRORS = 4, 6
 #: A learned mapping finds this share of other objects, so many of them, of so many classes,
 #: and so many times as many as are found as given.
 _LEARNED, _BEYOND, _MANY = 0.03, 8, 8
@@ -83,6 +83,36 @@ class Evidence(NamedTuple):
         found[self.target[hit]] = True
         return found
 
+    def chance(self, mapping: _Rows) -> float:
+        """The share of objects found where an image's detections could be any other's."""
+        chances = self._chances(mapping)
+        return float(chances.mean()) if len(chances) else 0.0
+
+    def sureness(self, mapping: _Rows) -> float:
+        """By how many standard errors more is found than by chance, of classes in images: objects
+        of one class in one image are found together where nothing but the image is known."""
+        if not self.by_image:
+            return np.inf
+        key = self.image * (int(self.target_class.max(initial=0)) + 1) + self.target_class
+        first = np.unique(key, return_index=True)[1]
+        chances = self._chances(mapping)[first]
+        error = np.sqrt((chances * (1 - chances)).sum())
+        more = self.found(mapping)[first].sum() - chances.sum()
+        return float(more / error) if error else np.inf
+
+    def _chances(self, mapping: _Rows) -> NDArray[np.float64]:
+        """[G] the chance of each object, so."""
+        if not self.by_image:
+            return np.zeros(len(self.target_class))
+        share = np.zeros(self.present.shape[1])
+        known = mapping >= 0
+        np.add.at(share, mapping[known], self.present.mean(axis=0)[: len(mapping)][known])
+        # Images with many objects have many detections looked at, too.
+        number = self.present.sum(axis=1)
+        weight = number / max(number.mean(), 1)
+        chances: NDArray[np.float64] = np.minimum(share[self.target_class] * weight[self.image], 1)
+        return chances
+
     def part(self, images: NDArray[np.bool_]) -> Evidence:
         """What some images ([S]) have of it."""
         objects = images[self.image]
@@ -98,18 +128,6 @@ class Evidence(NamedTuple):
             self.given,
             self.by_image,
         )
-
-    def chance(self, mapping: _Rows) -> float:
-        """The share of objects found where an image's detections could be any other's."""
-        if not self.by_image or not len(self.target_class):
-            return 0.0
-        share = np.zeros(self.present.shape[1])
-        known = mapping >= 0
-        np.add.at(share, mapping[known], self.present.mean(axis=0)[: len(mapping)][known])
-        # Images with many objects have many detections looked at, too.
-        number = self.present.sum(axis=1)
-        weight = number / max(number.mean(), 1)
-        return float(np.minimum(share[self.target_class] * weight[self.image], 1).mean())
 
 
 def misread_classes(
@@ -232,7 +250,8 @@ def _fits(evidence: Evidence, given: NDArray[np.bool_], mapping: _Rows) -> float
     enough = gained.sum() >= _GAIN and (gained > 0).sum() >= max(classes, 2)
     diverse = classes <= 3 or gained.max(initial=0) <= _ONE_CLASS * gained.sum()
     clear = beyond >= _SHARE and beyond >= _RATIO * before
-    return share if enough and diverse and clear else None
+    sure = evidence.sureness(mapping) >= _ERRORS
+    return share if enough and diverse and clear and sure else None
 
 
 def _permuted(evidence: Evidence, given: _Rows) -> Mapping:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from lvdet.plausibility.box_readings import misread_boxes
+import numpy as np
+
+from lvdet.plausibility.box_readings import boxes_outside, misread_boxes
 from lvdet.plausibility.class_readings import misread_classes
 from lvdet.plausibility.finding import Finding
 from lvdet.plausibility.image_readings import misread_images
@@ -14,6 +16,7 @@ from lvdet.tables.ground_truth import GroundTruth
 from lvdet.tables.results import Results
 
 
+@np.errstate(over="ignore", invalid="ignore")  # boxes may be as large as numbers go
 def findings(gt: GroundTruth, results: Results, *, iou: str = "bbox") -> list[Finding]:
     """What is wrong with results as a whole; nothing where one cannot be sure.
 
@@ -34,8 +37,9 @@ def findings(gt: GroundTruth, results: Results, *, iou: str = "bbox") -> list[Fi
         return [*found, read]
     if len(counting.score):
         found += misread_scores(gt, results, counting, objects)
-    classes = misread_classes(gt, results, sample, objects)
-    found += classes
-    if not classes:
-        found += misread_images(gt, results, sample, objects)
-    return found
+    other = misread_classes(gt, results, sample, objects)
+    other = other or misread_images(gt, results, sample, objects)
+    if boxes and not other:  # those of other images may lie outside, too
+        outside = boxes_outside(gt, results, counting)
+        other = [] if outside is None else [outside]
+    return [*found, *other]

@@ -41,7 +41,8 @@ def misread_images(
         beyond = share - evidence.chance(classes)
         error = np.sqrt(share * (1 - share) / len(found))
         clear = beyond >= max(_SHARE, _BEYOND * error, _RATIO * own)
-        if found.sum() >= _GAIN and clear and kinds >= _CLASSES:
+        sure = clear and evidence.sureness(classes) >= _BEYOND
+        if found.sum() >= _GAIN and sure and kinds >= _CLASSES:
             return [
                 Finding(
                     "images",

@@ -116,7 +116,7 @@ def take_sample(
         ranking.category[places[order]],
         _ranks(image, len(taken)),
         score[order],
-        _boxes(results, places[order]),
+        boxes_of(results, places[order]),
         objects.counts[taken],
     )
 
@@ -148,7 +148,8 @@ def with_all_boxes(gt: GroundTruth, results: Results, objects: Objects) -> Sampl
     return sample.where(read[sample.images][sample.row_image])
 
 
-def _boxes(results: Results, rows: NDArray[np.int32]) -> NDArray[np.float64]:
+def boxes_of(results: Results, rows: NDArray[np.int32] | NDArray[np.int64]) -> NDArray[np.float64]:
+    """[R, 4] the boxes of rows of the ranking, NaN where they are not kept."""
     box = results.detections.box
     if results.rows is None:
         return box[rows]

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from lvdet import _native
 from lvdet.plausibility.finding import Finding
+from lvdet.plausibility.images_run_twice import images_run_twice
 from lvdet.tables.description import counted
 from lvdet.tables.results import Results
 from lvdet.threads import thread_count
@@ -64,20 +65,22 @@ def without_repeats(results: Results) -> tuple[Results, int]:
 
 
 def repeated_images(results: Results) -> list[Finding]:
-    """That images are in the file more than once."""
+    """That images are in the file more than once, exactly or nearly so."""
     rows, images = repeated_rows(results)
-    if not len(images):
-        return []
+    twice = images_run_twice(results, images)
+    exact = [] if not len(images) else [_exact_repeats(results, rows, images)]
+    return exact if twice is None else [*exact, twice]
+
+
+def _exact_repeats(results: Results, rows: NDArray[np.int32], images: NDArray[np.int32]) -> Finding:
     ids = results.ranking.image_ids[images]
     have = "has its detections" if len(images) == 1 else "have their detections"
-    return [
-        Finding(
-            "repeated-images",
-            len(images),
-            {"images": len(images), "detections": len(rows), "first_image_id": int(ids[0])},
-            f"{counted(len(images), 'image')} of {results.source} {have} more than once "
-            f"(first image_id {ids[0]}; {counted(len(rows), 'repeated detection')}): "
-            "repeats count as false positives.",
-            "Pass --drop-duplicates to leave them out, or turn off the sampler's padding.",
-        )
-    ]
+    return Finding(
+        "repeated-images",
+        len(images),
+        {"images": len(images), "detections": len(rows), "first_image_id": int(ids[0])},
+        f"{counted(len(images), 'image')} of {results.source} {have} more than once "
+        f"(first image_id {ids[0]}; {counted(len(rows), 'repeated detection')}): "
+        "repeats count as false positives.",
+        "Pass --drop-duplicates to leave them out, or turn off the sampler's padding.",
+    )

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lvdet.calibration.calibrator import Calibrator
+from lvdet.calibration.detection_errors import DetectionError
 from lvdet.calibration.fitting import Recipe
 from lvdet.calibration.folds import FOLDS
 from lvdet.calibration.labelled_scores import IOU_THRESHOLD, Samples, require_chances
+from lvdet.calibration.localised_errors import localised_errors
 from lvdet.calibration.maps import Floats
-from lvdet.calibration.reliability import ReliabilityCurve, reliability_curve
+from lvdet.calibration.reliability import BINS, ReliabilityCurve, reliability_curve
 from lvdet.calibration.trials import CrossFitted, Judge, Trained, Trial, fitted_scores
+from lvdet.diagnosis.diagnose import FOREGROUND
 from lvdet.errors import InputError
 from lvdet.evaluation.pair import Pair
-from lvdet.evaluation.protocols import FIXED_PER_CLASS
+from lvdet.evaluation.protocols import FIXED_PER_CLASS, old_budget
 from lvdet.files.progress import Update
-from lvdet.limits.budgets import PerClass
+from lvdet.limits.budgets import PerClass, apply, describe
 from lvdet.studies.account import outcomes
 from lvdet.tables.results import Ranking
 
@@ -67,6 +70,8 @@ class CalibrationStudy:
     pool_before, pool_after: AP, APr, APc and APf of AP-Pool
     rescored: where it was asked for, [N] the new scores of all detections of the pair, and what
         each is then, by place in `OUTCOMES`; what AP-Fixed does not count is what it was
+    errors_before, errors_after: ECE of the same, and LaECE, LaACE and D-ECE of those that the usual
+        limit per image leaves of them
     title: how they were made
     iou_threshold: from which IoU a detection is right
     """
@@ -76,6 +81,8 @@ class CalibrationStudy:
     pool_before: dict[str, float]
     pool_after: dict[str, float]
     rescored: tuple[Floats, NDArray[np.int8]] | None
+    errors_before: list[DetectionError]
+    errors_after: list[DetectionError]
     title: str
     iou_threshold: float
 
@@ -88,15 +95,17 @@ def study_calibration(
     update: Update | None = None,
 ) -> CalibrationStudy:
     """What calibration does to a detector, over the detections that AP-Fixed counts; with
-    `all_scores`, also the new scores of those that it does not."""
+    `all_scores`, also the new scores of those that it does not. The pair has partners at
+    `FOREGROUND`."""
     gt, ranking = pair.gt, pair.results.ranking
     try:
         require_chances(ranking.score, lambda _: ranking.source)
     except InputError as error:
         raise UncalibratedError(str(error)) from None
     judged = np.zeros(len(ranking), dtype=bool)
-    judged[pair.matches.detection] = True  # what counts nowhere changes no number
-    keep = pair.kept([PerClass(FIXED_PER_CLASS)])
+    judged[pair.matches.detection] = True  # what counts nowhere changes no AP
+    per_class = PerClass(FIXED_PER_CLASS)
+    keep = pair.kept([per_class])
     if keep is not None:
         judged &= keep
     right_at = source.iou_threshold
@@ -111,7 +120,10 @@ def study_calibration(
             f"{gt.source} has {len(gt.images)} images, but cross-validation needs {FOLDS}"
         )
     trial = _trial(judge, source)
-    if all_scores:
+    limit = old_budget(gt.federated)
+    limited = limit.limit < limit.most(pair.results)
+    scores: Floats | None = None
+    if all_scores or limited:  # those that count nowhere take up the limit per image
         scores = _scores(trial, source, ranking, update)
         new = scores[judged]
     else:
@@ -119,8 +131,22 @@ def study_calibration(
     before_curves, after_curves = _curves(judge.samples), _curves(judge.rescored(new))
     judge.forget()
     after = judge.pair.with_scores(new)
+    budget = describe([per_class, limit])
+
+    def errors(scored: Pair, score: Floats | None, curve: ReliabilityCurve) -> list[DetectionError]:
+        left = keep
+        if score is not None and limited:
+            left = apply([limit], replace(ranking, score=score), among=keep)
+        left = None if left is None else left[judged]
+        return [
+            _ece(curve, right_at, str(per_class)),
+            *localised_errors(scored, FOREGROUND, left, budget=budget),
+        ]
+
+    errors_before = errors(judge.pair, ranking.score, before_curves["all"])
+    errors_after = errors(after, scores, after_curves["all"])
     rescored = None
-    if all_scores:
+    if all_scores and scores is not None:
         outcome = outcomes(pair.matches, len(ranking))
         outcome[judged] = outcomes(after.matches, len(new))
         rescored = scores, outcome
@@ -132,9 +158,17 @@ def study_calibration(
         trial.pooled(judge.pair),
         pool_after,
         rescored,
+        errors_before,
+        errors_after,
         source.title(),
         right_at,
     )
+
+
+def _ece(curve: ReliabilityCurve, right_at: float, budget: str) -> DetectionError:
+    """ECE with what it was computed under."""
+    count = int(curve.count.sum())
+    return DetectionError("ECE", BINS, right_at, budget, None, "", count, curve.mean_gap, {})
 
 
 def _trial(judge: Judge, source: CalibrationSource) -> Trial:

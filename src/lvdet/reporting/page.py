@@ -16,6 +16,7 @@ from lvdet.reporting.class_table import class_columns, class_data
 from lvdet.reporting.figures.catalogue import all_figures
 from lvdet.reporting.figures.style import MODEL_COLOURS, theme
 from lvdet.reporting.report_tables import (
+    calibration_error_table,
     calibration_table,
     detail_table,
     error_tables,
@@ -72,6 +73,7 @@ def render(report: Report) -> str:
             class_columns=columns,
             calibration_says=[calibration_words(study) for study in studies],
             calibration_table=calibration_table(studies),
+            calibration_error_table=calibration_error_table(studies),
             errors_say=error_words(report),
             error_tables=error_tables(studies),
             pictures=[study.pictures for study in studies] if studies[0].pictures else [],

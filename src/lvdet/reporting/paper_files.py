@@ -20,6 +20,7 @@ from lvdet.reporting.class_table import class_columns
 from lvdet.reporting.figures.catalogue import all_figures
 from lvdet.reporting.figures.style import theme
 from lvdet.reporting.report_tables import (
+    calibration_error_table,
     calibration_table,
     confusion_tables,
     detail_table,
@@ -94,8 +95,8 @@ def _draw(figures: dict[str, go.Figure], folder: Path) -> list[Path]:
 
 def _write_tables(report: Report, folder: Path) -> list[Path]:
     layouts = [protocol_table(report.studies), detail_table(report.studies)]
-    calibration = calibration_table(report.studies)
-    layouts += [] if calibration is None else [calibration]
+    calibrations = (calibration_table(report.studies), calibration_error_table(report.studies))
+    layouts += [layout for layout in calibrations if layout is not None]
     layouts += [*error_tables(report.studies), *confusion_tables(report.studies)]
     layouts += [] if report.comparison is None else report.comparison.layouts(labelled=True)
     texts = {

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import isnan
 
+from lvdet.calibration.detection_errors import CONDITIONS
 from lvdet.calibration.reliability import ReliabilityCurve
 from lvdet.evaluation.summary import NAMES
 from lvdet.rendering.table_text import Cell, Layout, percent, signed
@@ -69,6 +71,34 @@ def calibration_table(studies: Sequence[Study]) -> Layout | None:
         return None
     head = ["AP-Pool, in percent", *NAMES, "ECE"]
     return Layout("calibration", "AP-Pool and calibration error, in percent", head, lines)
+
+
+def calibration_error_table(studies: Sequence[Study]) -> Layout | None:
+    """ECE, LaECE, LaACE and D-ECE before and after, each with what it was computed under; None
+    where nothing could be calibrated."""
+    lines = []
+    for study in studies:
+        if study.calibration is None:
+            continue
+        name = f"{study.name}, " if len(studies) > 1 else ""
+        found = study.calibration
+        for before, after in zip(found.errors_before, found.errors_after, strict=True):
+            change = after.value - before.value
+            lines.append(
+                [
+                    Cell(f"{name}{before.name}"),
+                    Cell(percent(before.value)),
+                    Cell(percent(after.value), "" if isnan(change) else signed(change)),
+                    *before.conditions(),
+                    Cell(f"{before.detections:,}"),
+                    Cell(f"{after.detections:,}"),
+                ]
+            )
+    if not lines:
+        return None
+    head = ["", "before", "after", *CONDITIONS, "detections before", "detections after"]
+    title = "Calibration errors as other projects define them, in percent"
+    return Layout("calibration-errors", title, head, lines)
 
 
 def error_tables(studies: Sequence[Study]) -> list[Layout]:

@@ -80,11 +80,18 @@ def test_candidates(kind: str) -> None:
     with torch.inference_mode():
         features = detector.features(batch)
         found = detector.candidates(features, batch)
-    assert len(found) == 3
-    for (box, score), (height, width) in zip(found, batch.size.tolist(), strict=True):
-        assert score.shape == (len(box), CLASSES)
-        assert box.shape == ((len(box), CLASSES, 4) if kind == "mask_rcnn" else (len(box), 4))
-        assert 0 < len(box) <= 1000
+    assert found.score.shape[::2] == (3, CLASSES)
+    assert 0 < found.score.shape[1] <= 1000
+    every = found.boxes(torch.arange(found.score.numel())).view(*found.score.shape, 4)
+    some = torch.tensor([5, 3 * CLASSES, found.score.numel() - 1])
+    assert torch.equal(found.boxes(some), every.flatten(0, 2)[some])
+    for image, (height, width) in enumerate(batch.size.tolist()):
+        alone = found.of(torch.tensor([image]))
+        assert torch.equal(alone.score[0], found.score[image])
+        assert torch.equal(alone.boxes(some[:2]), every[image].flatten(0, 1)[some[:2]])
+        there = found.score[image, :, 0] > -torch.inf
+        box, score = every[image, there], found.score[image, there]
+        assert (kind == "mask_rcnn") == bool((box != box[:, :1]).any())
         assert box.min() >= 0
         assert box[..., 0::2].max() <= width
         assert box[..., 1::2].max() <= height

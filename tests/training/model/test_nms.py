@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
+from itertools import pairwise
+
 import torch
 import torchvision
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lvdet.training.model import nms
-from lvdet.training.model.nms import class_nms, survivors
+from lvdet.training.model.nms import suppressed_in_groups, survivors
 from training.model.interpreted import assert_same
 
 
@@ -41,28 +41,27 @@ def test_survivors(seed: int, number: int, threshold: float) -> None:
         )
 
 
-@given(seed=st.integers(0, 9999), number=st.integers(0, 60), at_once=st.sampled_from([1, 30, 9999]))
-def test_classes(seed: int, number: int, at_once: int) -> None:
+@given(seed=st.integers(0, 9999), number=st.integers(0, 60), behind=st.integers(0, 3))
+def test_groups(seed: int, number: int, behind: int) -> None:
+    """Of different sizes, some empty, and boxes behind the last."""
     rng = torch.Generator().manual_seed(seed)
-    box = some_boxes(seed, number)
-    score = torch.randint(0, 9, (number,), generator=rng) / 8  # many ties
-    group = torch.randint(0, 5, (number,), generator=rng) * 7
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(nms, "_BOXES", at_once)
-        got = class_nms(box, score, group, [0.3, 0.5, 0.7])
-    order = torch.argsort(score, descending=True, stable=True)
-    for threshold, rows in zip((0.3, 0.5, 0.7), got, strict=True):
-        kept = torch.zeros(number, dtype=torch.bool)
-        for name in group.unique():
-            mine = order[group[order] == name]
-            kept[mine] = torch.tensor(by_definition(box[mine], threshold))
-        assert rows.tolist() == order[kept[order]].tolist()
+    box = some_boxes(seed, number + behind)
+    group = torch.randint(0, 5, (number,), generator=rng).sort()[0]
+    begin = torch.searchsorted(group, torch.arange(6))
+    for threshold in (0.3, 0.5, 0.7):
+        got = suppressed_in_groups(box, begin, threshold, max(number, 1))
+        expected = [
+            kept
+            for first, last in pairwise(begin.tolist())
+            for kept in by_definition(box[first:last], threshold)
+        ]
+        assert got.tolist() == expected + [False] * behind
 
 
 _SCRIPT = """
 import torch
-from lvdet.training.model.nms import survivors
-from lvdet.training.model.nms_kernels import survivors_on_gpu
+from lvdet.training.model.nms import suppressed_in_groups, survivors
+from lvdet.training.model.nms_kernels import suppressed_on_gpu, survivors_on_gpu
 
 torch.manual_seed(0)
 for number in (1, 31, 32, 33, 100, 290):
@@ -73,6 +72,16 @@ for number in (1, 31, 32, 33, 100, 290):
         assert torch.equal(
             survivors(box, there, threshold), survivors_on_gpu(box, there, threshold)
         ), (number, threshold)
+for count in (0, 1, 30):
+    low = torch.randint(0, 20, (count + 2, 2))
+    box = torch.cat([low, low + torch.randint(1, 30, (count + 2, 2))], dim=1).float()
+    group = torch.randint(0, 4, (count,)).sort()[0]
+    begin = torch.searchsorted(group, torch.arange(5))
+    for threshold in (0.3, 0.7):
+        assert torch.equal(
+            suppressed_in_groups(box, begin, threshold, 60),
+            suppressed_on_gpu(box, begin, threshold, 60),
+        ), (count, threshold)
 nothing = survivors_on_gpu(torch.zeros(2, 0, 4), torch.zeros(2, 0, dtype=torch.bool), 0.5)
 assert nothing.shape == (2, 0)
 print("same")

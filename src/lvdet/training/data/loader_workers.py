@@ -127,11 +127,11 @@ def plan(workers: int, size: int) -> tuple[int, int]:
     Containers often have 64 MB of it, and a worker that finds none left is killed. Cores and
     memory are shared by the processes that torchrun started on this machine.
     """
-    sharing = _sharing()
+    beside = sharing()
     if workers < 0:
-        workers = min(MOST, max(1, cores() // sharing))
+        workers = min(MOST, max(1, cores() // beside))
     try:
-        room = shutil.disk_usage(SHARED_MEMORY).free * 3 // 4 // sharing
+        room = shutil.disk_usage(SHARED_MEMORY).free * 3 // 4 // beside
     except OSError:
         return workers, AHEAD
     batches = room // max(size, 1)
@@ -139,7 +139,8 @@ def plan(workers: int, size: int) -> tuple[int, int]:
     return workers, max(1, min(AHEAD, batches // max(workers, 1) - 1))
 
 
-def _sharing() -> int:
+def sharing() -> int:
+    """How many processes torchrun has started on this machine."""
     text = os.environ.get("LOCAL_WORLD_SIZE", "1")
     return max(1, int(text)) if text.isdecimal() else 1
 

@@ -32,8 +32,8 @@ class PredictionBatch:
     original_size: Tensor
 
     def pin_memory(self) -> PredictionBatch:
-        """The same with a batch that a GPU can copy by itself."""
-        return PredictionBatch(self.batch.pin_memory(), self.ids, self.original_size)
+        """The same in memory that a GPU can copy from by itself."""
+        return PredictionBatch(self.batch.pin_memory(), self.ids, self.original_size.pin_memory())
 
 
 def prediction_batches(

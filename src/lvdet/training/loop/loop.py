@@ -38,9 +38,9 @@ from lvdet.training.records.vocabulary import Vocabulary
 if TYPE_CHECKING:
     from lvdet.training.model.detector import Detector
 
-#: Takes the detector in eval mode, the config, the run's folder and the steps so far; gives what
-#: goes to the log.
-Evaluate = Callable[["Detector", Config, Path, int], dict[str, Any]]
+#: Takes the detector in eval mode, the config, the run's folder, the steps so far and the process;
+#: gives what goes to the log, which is that of the first process.
+Evaluate = Callable[["Detector", Config, Path, int, Process], dict[str, Any]]
 
 #: Steps between looks at the losses where nothing is logged.
 UNLOGGED = 100
@@ -225,7 +225,7 @@ class Training:
         return bool(self.process.largest(missing))
 
     def _evaluate(self) -> None:
-        """The first process evaluates, the others wait; not after a signal, but when resumed."""
+        """All processes predict, the first one evaluates; not after a signal, but when resumed."""
         if self.evaluate is None:
             return
         number = self.process.largest(self.stop.signal)
@@ -233,18 +233,20 @@ class Training:
             self._end(number)
         if self.line is not None:
             self.line.end()
-        if self.log is not None:
-            self.detector.eval()
-            begun = time.monotonic()
-            outcome = self.evaluate(self.detector, self.config, self.folder, self.step)
-            seconds = time.monotonic() - begun
-            record = {"step": self.step, "time": time.time(), "seconds": seconds}
-            self.log.write({**record, "evaluation": outcome})
-            remove_predictions(self.folder, self.config.run.keep)
-            self.losses.begun += seconds
-            if self.line is not None:
-                self.line.say(evaluation_text(self.step, outcome))
-        self.process.wait_for_all()
+        begun = time.monotonic()
+        self.detector.eval()
+        with self.process.together():
+            outcome = self.evaluate(
+                self.detector, self.config, self.folder, self.step, self.process
+            )
+            if self.log is not None:
+                seconds = time.monotonic() - begun
+                record = {"step": self.step, "time": time.time(), "seconds": seconds}
+                self.log.write({**record, "evaluation": outcome})
+                remove_predictions(self.folder, self.config.run.keep)
+                if self.line is not None:
+                    self.line.say(evaluation_text(self.step, outcome))
+        self.losses.begun += time.monotonic() - begun
         self._train_mode()
 
 

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.parallel import DistributedDataParallel
 
-from lvdet.errors import InputError, LvdetError
+from lvdet.errors import AnotherProcessError, InputError, LvdetError
 
 #: How long the others wait while one evaluates.
 PATIENCE = timedelta(days=1)
@@ -68,6 +68,22 @@ class Process:
         told = torch.tensor(number)
         dist.all_reduce(told, dist.ReduceOp.MAX, self.control)
         return int(told)
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """What all processes do, each its part. None goes on before all are done; where one of
+        them fails, it raises its error, and the others an `AnotherProcessError`."""
+        failure: Exception | None = None
+        try:
+            yield
+        except Exception as error:
+            failure = error
+        mine = failure is not None and not isinstance(failure, AnotherProcessError)
+        told = self.largest(self.world - self.rank if mine else 0)
+        if failure is not None and (told == self.world - self.rank or not mine):
+            raise failure
+        if told:
+            raise AnotherProcessError("another process failed")
 
     def wait_for_all(self) -> None:
         """Until every process has come here."""

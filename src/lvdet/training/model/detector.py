@@ -12,6 +12,7 @@ from lvdet.training.data.batch import Batch, Objects
 from lvdet.training.loop.processes import mean_over_processes
 from lvdet.training.model.box_stage import BoxStage
 from lvdet.training.model.boxes import clip, is_box
+from lvdet.training.model.candidates import Candidates
 from lvdet.training.model.classifier import Classifier
 from lvdet.training.model.draws import BOXES, uniform
 from lvdet.training.model.mask_head import MaskHead
@@ -30,13 +31,6 @@ class Features(NamedTuple):
     def pooled(self) -> list[Tensor]:
         """Those that boxes are pooled from."""
         return self.pyramid[:4]
-
-
-class Candidates(NamedTuple):
-    """[R, 4] boxes of an image, or [R, K, 4] one for each class; [R, K] scores."""
-
-    box: Tensor
-    score: Tensor
 
 
 class Counts(NamedTuple):
@@ -168,24 +162,26 @@ class Detector(nn.Module):
         images = (batch.pixels - self.mean) / self.deviation * inside[:, None]
         return Features(list(self.backbone(images).values()))
 
-    def candidates(self, features: Features, batch: Batch) -> list[Candidates]:
-        """Boxes and scores of each image, before suppression; in evaluation mode."""
+    def candidates(self, features: Features, batch: Batch) -> Candidates:
+        """Boxes and scores, before suppression; in evaluation mode."""
         proposals, _ = self.proposals(features.pyramid, batch)
-        boxes, there = proposals
-        images, classes = len(boxes), self.classes
-        scores, moved = [], boxes
+        box, there = proposals
+        images, classes = len(box), self.classes
+        scores: list[Tensor] = []
+        code: Tensor | None = None
+        weights = self.recipe.box_weights
         for stage in self.stages:
             assert isinstance(stage, BoxStage)
-            flat = boxes.flatten(0, 1)
-            hidden = stage.features(features.pooled, _images(boxes), flat)
+            weights, flat = stage.weights, box.flatten(0, 1)
+            hidden = stage.features(features.pooled, _images(box), flat)
             scores.append(stage.classifier.scores(stage.classifier(hidden)))
-            moved = clip(stage.moved(hidden, flat).view(images, -1, stage.classes, 4), batch.size)
             if stage.classes == 1:
-                moved = boxes = moved.squeeze(2)
+                box = clip(stage.moved(hidden, flat).view_as(box), batch.size)
+            else:
+                code = stage.mover(hidden).view(images, -1, classes, 4)
         score = torch.stack(scores).mean(dim=0).float().view(images, -1, classes)
-        return [
-            Candidates(box[of], some[of]) for box, some, of in zip(moved, score, there, strict=True)
-        ]
+        score = score.masked_fill(~there[:, :, None], -torch.inf)
+        return Candidates(score, box, batch.size, code, weights)
 
     def masks(
         self, features: Features, batch: Batch, image: Tensor, box: Tensor, label: Tensor

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from itertools import pairwise
 
 import torch
 import torchvision
 from torch import Tensor
-
-#: Boxes of padded groups at a time, which bounds the memory.
-_BOXES = 1 << 20
 
 
 def survivors(box: Tensor, there: Tensor, threshold: float) -> Tensor:
@@ -32,32 +29,25 @@ def survivors(box: Tensor, there: Tensor, threshold: float) -> Tensor:
     return kept
 
 
-def class_nms(
-    boxes: Tensor, scores: Tensor, groups: Tensor, thresholds: Sequence[float]
-) -> list[Tensor]:
-    """For each threshold the kept rows of [N, 4] boxes, by falling score; ties by row.
+def suppressed_in_groups(box: Tensor, begin: Tensor, threshold: float, largest: int) -> Tensor:
+    """[N] bool, which of [N, 4] boxes are kept, as by `survivors`.
 
-    groups: [N] int64; boxes suppress those of their own group only.
+    begin:   [G + 1] where each group begins and the last ends; boxes lie by group, in each by
+             falling score. Boxes after the last group are not kept
+    largest: boxes of a group, at most
     """
-    order = torch.argsort(scores, descending=True, stable=True)
-    order = order[torch.argsort(groups[order], stable=True)]
-    count = torch.unique_consecutive(groups[order], return_counts=True)[1]
-    begin = torch.cumsum(count, 0) - count
-    kept = torch.zeros(len(thresholds), len(boxes), dtype=torch.bool, device=boxes.device)
-    # Groups of like size beside each other, so that little is padded.
-    by_size = torch.argsort(count)
-    sizes = count[by_size].tolist()
-    first = 0
-    while first < len(sizes):
-        last = first + 1
-        while last < len(sizes) and sizes[last] * (last + 1 - first) <= _BOXES:
-            last += 1
-        some = by_size[first:last]
-        slot = torch.arange(sizes[last - 1], device=boxes.device)
-        there = slot < count[some, None]
-        row = order[torch.where(there, begin[some, None] + slot, 0)]
-        for number, threshold in enumerate(thresholds):
-            kept[number, row[survivors(boxes[row], there, threshold)]] = True
-        first = last
-    falling = torch.argsort(scores, descending=True, stable=True)
-    return [falling[of_one[falling]] for of_one in kept]
+    if box.is_cuda:
+        from lvdet.training.model.nms_kernels import suppressed_on_gpu
+
+        return suppressed_on_gpu(box, begin, threshold, largest)
+    threshold = torch.tensor(threshold, dtype=torch.float32).item()
+    kept = torch.zeros(len(box), dtype=torch.bool)
+    edges = begin.tolist()
+    kept[: edges[-1]] = True
+    falling = -torch.arange(largest, dtype=torch.float32)
+    for first, last in pairwise(edges):
+        if last - first > 1:
+            chosen = torchvision.ops.nms(box[first:last], falling[: last - first], threshold)
+            kept[first:last] = False
+            kept[first + chosen] = True
+    return kept

@@ -37,6 +37,46 @@ def survivors_on_gpu(box: Tensor, there: Tensor, threshold: float) -> Tensor:
     return kept[:, :number]
 
 
+def suppressed_on_gpu(box: Tensor, begin: Tensor, threshold: float, largest: int) -> Tensor:
+    """[N] bool, as `nms.suppressed_in_groups`."""
+    kept = torch.zeros(len(box), dtype=torch.bool, device=box.device)
+    if len(box) and largest:
+        width = max(16, triton.next_power_of_2(largest))
+        _suppress[(len(begin) - 1,)](
+            box.float().contiguous(), begin, kept, threshold, width=width, num_warps=4
+        )
+    return kept
+
+
+@triton.jit
+def _suppress(box, begin, kept, threshold, width: tl.constexpr):
+    """Walks down a group: each box that is left removes those after it that overlap it."""
+    group = tl.program_id(0)
+    first = tl.load(begin + group)
+    count = tl.load(begin + group + 1) - first
+    if count > 0:
+        slot = tl.arange(0, width)
+        there = slot < count
+        box += first * 4
+        u1 = tl.load(box + slot * 4, mask=there, other=0.0)
+        v1 = tl.load(box + slot * 4 + 1, mask=there, other=0.0)
+        u2 = tl.load(box + slot * 4 + 2, mask=there, other=0.0)
+        v2 = tl.load(box + slot * 4 + 3, mask=there, other=0.0)
+        extent = (u2 - u1) * (v2 - v1)
+        left = there.to(tl.int32)
+        for row in range(count):
+            if tl.sum(tl.where(slot == row, left, 0), axis=0) > 0:
+                x1, y1 = tl.load(box + row * 4), tl.load(box + row * 4 + 1)
+                x2, y2 = tl.load(box + row * 4 + 2), tl.load(box + row * 4 + 3)
+                wide = tl.maximum(tl.minimum(x2, u2) - tl.maximum(x1, u1), 0.0)
+                high = tl.maximum(tl.minimum(y2, v2) - tl.maximum(y1, v1), 0.0)
+                shared = wide * high
+                whole = (x2 - x1) * (y2 - y1) + extent - shared
+                over = (shared / tl.maximum(whole, 1e-12) > threshold) & (slot > row)
+                left = tl.where(over, 0, left)
+        tl.store(kept + first + slot, left > 0, mask=there)
+
+
 @triton.jit
 def _compare(
     box,

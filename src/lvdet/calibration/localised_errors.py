@@ -1,0 +1,91 @@
+"""LaECE, LaACE and D-ECE of a pair that is matched."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lvdet.calibration.detection_errors import (
+    DECE_BINS,
+    DECE_IOU_THRESHOLD,
+    DECE_MINIMUM_SCORE,
+    LAECE_BINS,
+    DetectionError,
+    binned_gap,
+    class_mean,
+    localisation_ace,
+    localisation_ece,
+)
+from lvdet.calibration.labelled_scores import require_chances
+from lvdet.calibration.located import located
+from lvdet.calibration.maps import Floats
+from lvdet.evaluation.pair import Pair
+
+
+def localised_errors(
+    pair: Pair,
+    iou_threshold: float,
+    keep: NDArray[np.bool_] | None,
+    *,
+    budget: str,
+    thresholds: str = "",
+) -> list[DetectionError]:
+    """The three errors of the detections that a mask over the ranking ([N], None for all) leaves;
+    budget and thresholds say what it was made by. LaECE and LaACE are of a match at
+    `iou_threshold`, 0 for any overlap: the pair's own where its options have partners there."""
+    placed = located(pair, iou_threshold, keep)
+    require_chances(placed.score, lambda _: pair.results.source)
+    placed = replace(placed, score=np.clip(placed.score, 0.0, 1.0))
+    groups = pair.gt.categories.groups()
+    suffix = "" if iou_threshold else "_0"
+
+    def by_class(name: str, bins: int | None, values: Floats) -> DetectionError:
+        means = {group: class_mean(values, rows) for group, rows in groups.items()}
+        return DetectionError(
+            f"{name}{suffix}",
+            bins,
+            iou_threshold,
+            budget,
+            None,
+            thresholds,
+            len(placed),
+            class_mean(values),
+            means,
+            values,
+        )
+
+    score, right, category = _sure(pair, keep)
+    return [
+        by_class("LaECE", LAECE_BINS, localisation_ece(placed)),
+        by_class("LaACE", None, localisation_ace(placed)),
+        DetectionError(
+            "D-ECE",
+            DECE_BINS,
+            DECE_IOU_THRESHOLD,
+            budget,
+            DECE_MINIMUM_SCORE,
+            thresholds,
+            len(score),
+            binned_gap(score, right, DECE_BINS),
+            {
+                name: binned_gap(score[some], right[some], DECE_BINS)
+                for name, some in ((name, np.isin(category, rows)) for name, rows in groups.items())
+            },
+        ),
+    ]
+
+
+def _sure(
+    pair: Pair, keep: NDArray[np.bool_] | None
+) -> tuple[Floats, NDArray[np.bool_], NDArray[np.int32]]:
+    """Scores, labels and classes of what D-ECE counts, of all classes together."""
+    matches, place = pair.matched_at(DECE_IOU_THRESHOLD)
+    right, ignored = matches.flags(place)
+    rows = matches.kept(keep)
+    score = pair.results.ranking.score[matches.detection]
+    counted = ~ignored & (score >= DECE_MINIMUM_SCORE)
+    if rows is not None:
+        counted &= rows
+    return np.minimum(score[counted], 1.0), right[counted], matches.category[counted]

@@ -1,0 +1,164 @@
+"""Boxes of a batch that a budget may keep, found while the host is elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from lvdet.errors import LvdetError
+from lvdet.inference.device import Wait
+from lvdet.inference.job import Job
+from lvdet.inference.selection import Selected, Wanted, select
+from lvdet.training.data.prediction import PredictionBatch
+from lvdet.training.model.candidates import Candidates
+
+#: Of one image: boxes [n, 4] float64 corners in the original image, scores [n], class rows [n].
+Found = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
+
+#: Candidates of an image that are looked at for each detection that its budget keeps, at first.
+LOOKED_AT = 4
+#: Half of the room that there is at least for the candidates of a batch, where it is fixed.
+LEAST_ROOM = 1 << 12
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """The candidates of some images, and what is wanted of them.
+
+    scale: [B, 4] from pixels of the resized to those of the original image
+    limit: [B, 4] the largest coordinates in the original image
+    """
+
+    ids: list[int]
+    candidates: Candidates
+    wanted: Wanted
+    scale: Tensor
+    limit: Tensor
+
+    def of(self, image: int) -> _Asked:
+        """One of the images."""
+        rows = torch.tensor([image], device=self.scale.device)
+        candidates = self.candidates.of(rows)
+        ids = self.ids[image : image + 1]
+        return _Asked(ids, candidates, self.wanted, self.scale[rows], self.limit[rows])
+
+
+@dataclass(frozen=True)
+class Pending:
+    """What a device may still be at.
+
+    most, room: as in `select`
+    told: of each threshold the ends, and whether they are enough; last the candidates taken
+    """
+
+    asked: _Asked
+    most: int
+    room: int | None
+    selected: list[Selected]
+    told: Tensor
+    done: Wait
+
+    @property
+    def ids(self) -> list[int]:
+        """Of the images."""
+        return self.asked.ids
+
+
+class BoxFinder:
+    """Finds boxes in batches, of which a GPU may be working on one while the one before is read.
+
+    ahead: batches that may be begun before the first of them is finished
+    """
+
+    def __init__(self, job: Job, nms: Sequence[float]) -> None:
+        self._job, self._nms = job, list(nms)
+        self._device = job.execution.device
+        self.ahead = 1 if job.execution.asynchronous else 0
+        self._most = LOOKED_AT * job.settings.dets_per_image
+        self._room: int | None = None
+        self._copies: torch.cuda.Stream | None = None
+        if self._device.type == "cuda":
+            self._copies = torch.cuda.Stream(self._device, priority=-1)  # type: ignore[no-untyped-call]
+
+    def begin(self, part: PredictionBatch, bound: NDArray[np.float32]) -> Pending:
+        """Begins with a batch; on a GPU, nothing is waited for."""
+        execution, settings = self._job.execution, self._job.settings
+        with torch.inference_mode():
+            batch = execution.moved(part.batch)
+            with execution.autocast():
+                candidates = self._job.detector.candidates(
+                    self._job.detector.features(batch), batch
+                )
+            wanted = Wanted(
+                execution.uploaded(bound), settings.score, settings.dets_per_image, self._nms
+            )
+            original = part.original_size.to(self._device, non_blocking=True)
+            scale = (original.double() / batch.size.double()).flip(1).repeat(1, 2)
+            limit = original.flip(1).repeat(1, 2).double()
+            numel = candidates.score.numel()
+            room = min(self._room or numel, numel) if execution.asynchronous else None
+            asked = _Asked(part.ids, candidates, wanted, scale, limit)
+            return self._selected(asked, self._most, room)
+
+    def _selected(self, asked: _Asked, most: int, room: int | None) -> Pending:
+        selected, count = select(asked.candidates, asked.wanted, most, room)
+        told = torch.cat([part.int() for one in selected for part in (one.ends, one.enough)])
+        told = torch.cat([told, count]).to("cpu", non_blocking=True)
+        return Pending(asked, most, room, selected, told, self._job.execution.now())
+
+    def finish(self, pending: Pending) -> list[list[Found]]:
+        """For each threshold of suppression what was found in each image, by falling score."""
+        pending.done()
+        try:
+            with torch.inference_mode():
+                return self._finished(pending)
+        except torch.OutOfMemoryError:
+            raise LvdetError(
+                "not enough GPU memory to suppress boxes; use a smaller --batch"
+            ) from None
+
+    def _finished(self, pending: Pending) -> list[list[Found]]:
+        *told, count = pending.told.tolist()
+        if pending.room is not None:
+            self._room = 1 << (2 * max(count, LEAST_ROOM)).bit_length()
+            if count > pending.room:
+                return self.finish(self._selected(pending.asked, pending.most, count))
+        images = len(pending.ids)
+        numbers = np.array(told).reshape(len(self._nms), 2, images)
+        found = [
+            self._read(pending, selected, ends)
+            for selected, ends in zip(pending.selected, numbers[:, 0], strict=True)
+        ]
+        short = np.flatnonzero(~numbers[:, 1].all(axis=0))
+        if 2 * len(short) > images:
+            self._most = max(self._most, 2 * pending.most)
+        for image in short.tolist():  # each by itself: one that is odd has no others look at more
+            alone = self._selected(pending.asked.of(image), 2 * pending.most, None)
+            for of_threshold, (again,) in zip(found, self.finish(alone), strict=True):
+                of_threshold[image] = again
+        return found
+
+    def _read(self, pending: Pending, selected: Selected, ends: NDArray[np.int64]) -> list[Found]:
+        """What was selected, in host memory, image by image."""
+        asked, number = pending.asked, int(ends[-1])
+        with nullcontext() if self._copies is None else torch.cuda.stream(self._copies):
+            place = selected.place[:number]
+            _, rows, classes = asked.candidates.score.shape
+            image = place // (rows * classes)
+            corners = selected.box[:number].double() * asked.scale[image]
+            corners = torch.minimum(corners, asked.limit[image]).clamp(min=0)
+            columns = [
+                column.to("cpu", non_blocking=True)
+                for column in (corners, selected.score[:number], place % classes)
+            ]
+            if self._copies is not None:
+                self._copies.synchronize()
+        parts = [np.split(column.numpy(), ends[:-1]) for column in columns]
+        return list(zip(*parts, strict=True))
