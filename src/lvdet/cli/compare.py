@@ -34,7 +34,7 @@ def run(
         int,
         typer.Option(
             metavar="N",
-            help="Results per detector, of trainings with other seeds, one after the other: A A B B.",
+            help="Results per detector, from trainings with other seeds, in a row: A A B B.",
         ),
     ] = 1,
     iou: Iou = None,

@@ -298,7 +298,9 @@ class _Drawing:
         metrics = np.stack([one.metrics(self._gt.categories) for one in drawn])
         classes = np.stack([np.stack([one.old, one.fixed], axis=1) for one in drawn])
         runs = (-1, self._runs)
-        return metrics.reshape(*runs, *metrics.shape[1:]), classes.reshape(*runs, *classes.shape[1:])
+        return metrics.reshape(*runs, *metrics.shape[1:]), classes.reshape(
+            *runs, *classes.shape[1:]
+        )
 
 
 def _old_beyond_fixed(differences: NDArray[np.float64]) -> NDArray[np.float64]:
