@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -16,13 +15,14 @@ from typing import Any
 import pytest
 
 from experiments.conftest import tiny
-from lvdet.errors import LvdetError
+from lvdet.errors import InputError, LvdetError
 from lvdet.experiments.experiment_table import ExperimentTables
 from lvdet.experiments.paper_item import names
 from lvdet.experiments.request import Request
 from lvdet.experiments.result_files import read_results
 from lvdet.experiments.run_status import RunStatus
 from lvdet.experiments.scale import read_scale
+from lvdet.files.locking import make_and_lock
 
 
 def measures(folder: Path) -> dict[str, Any]:
@@ -90,6 +90,14 @@ def test_what_is_done_is_not_done_again(
         )
         again.carry_out()
         assert (out / "tables.md").read_text() == first
+
+
+def test_a_workshop_is_for_one_request_at_a_time(tmp_path: Path) -> None:
+    first, second = tiny(tmp_path, "balance_calib"), tiny(tmp_path, "balance_calib")
+    refused = pytest.raises(InputError, match="work: another process is making runs here")
+    with make_and_lock(first.work, ".lock", "making runs"), refused:
+        second.carry_out()
+    second.carry_out()
 
 
 def test_status_tells_what_is_missing(tiny_runs: Request) -> None:
@@ -170,7 +178,7 @@ def test_killed_at_any_point(tiny_runs: Request, tmp_path: Path, jobs: int) -> N
     command += ["--seeds", "0", "--device", "cpu", "--jobs", str(jobs)]
     command += ["-o", str(tmp_path / "results"), "--work", str(tmp_path / "work")]
     finished: dict[str, str] = {}
-    seconds = 9.0
+    seconds = 3.0
     while True:
         process = subprocess.Popen(
             command,
@@ -182,10 +190,10 @@ def test_killed_at_any_point(tiny_runs: Request, tmp_path: Path, jobs: int) -> N
         try:
             code = process.wait(seconds)
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
+            process.kill()  # the processes that it began end by themselves
             process.wait()
-            time.sleep(0.5)
-            seconds += 5
+            time.sleep(4)
+            seconds += 4
         else:
             assert code == 0
             break

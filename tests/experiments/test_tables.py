@@ -88,6 +88,14 @@ def test_a_column_of_another_config() -> None:
     assert found["300"][-2:] == ["40.00", "37.5"]
 
 
+def test_rows_of_truncated_predictions_are_named() -> None:
+    limits = {"image=300": 0.0, "image=5000": 1.0}
+    measured = {at: {"AP": 0.2, "incomplete": incomplete} for at, incomplete in limits.items()}
+    (note,) = table("higher_dets_per_im", ResultSet([made("baseline", 0, measured)])).notes()
+    assert note.startswith("image=5000: predictions do not hold all")
+    assert table("ap_fixed_samplers", samplers()).notes() == []
+
+
 def test_files_hold_what_was_written(tmp_path: Path) -> None:
     results = samplers()
     write_results(results, tmp_path / "a.json")

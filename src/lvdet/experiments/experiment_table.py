@@ -94,8 +94,19 @@ class ExperimentTable(Result):
         return tables
 
     def notes(self) -> list[str]:
-        """What there is to say where nothing is measured."""
-        return [self.experiment.note] if self.experiment.note else []
+        """What there is to say where nothing is measured, and of rows that lack detections."""
+        cut = sorted({at for config, at in self.experiment.wanted() if self._truncated(config, at)})
+        found = [self.experiment.note] if self.experiment.note else []
+        if cut:
+            found.append(
+                f"{', '.join(cut)}: predictions do not hold all detections that the limits allow, "
+                "so AP is a lower bound."
+            )
+        return found
+
+    def _truncated(self, config: str, condition: str) -> bool:
+        seeds = self.results.seeds(config, pilots=True)
+        return any(self.results.value(config, s, condition, "incomplete") for s in seeds)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, None where undefined."""

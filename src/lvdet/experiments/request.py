@@ -13,11 +13,12 @@ from lvdet.errors import InputError
 from lvdet.experiments.experiment_table import ExperimentTables
 from lvdet.experiments.image_sources import make_sets
 from lvdet.experiments.one_run import Workshop
-from lvdet.experiments.paper_item import Experiment, chosen
+from lvdet.experiments.paper_item import ALL, Experiment, chosen
 from lvdet.experiments.result_files import ResultSet, read_results, write_results
 from lvdet.experiments.run_graph import Graph, Run, graph, part_of_graph
 from lvdet.experiments.scale import Scale, read_scale
 from lvdet.experiments.several_runs import Job, collect_left, make_at_once, make_in_turn
+from lvdet.files.locking import make_and_lock
 from lvdet.files.progress import Progress
 from lvdet.files.writing import make_folder
 
@@ -97,15 +98,25 @@ class Request:
         return ExperimentTables.of(self.experiments, self.scale, mine)
 
     def carry_out(self, progress: Progress | None = None) -> ExperimentTables:
-        """Makes what is missing, and the tables of all. Results are written as they come."""
+        """Makes what is missing, and the tables of all that there is then."""
         mine = read_results([self.out]).of_scale(self.scale.name)
         make_folder(self.out)
-        file = self.out / f"{self.scale.name}.json"
+        try:
+            with make_and_lock(self.work, ".lock", "making runs"):
+                self._make(mine, progress)
+        finally:
+            tables = self.tables()
+            for ending in (".json", ".md", ".tex"):
+                tables.save(self.out / f"tables{ending}")
+        return tables
+
+    def _make(self, mine: ResultSet, progress: Progress | None) -> None:
+        """Makes what is missing; each result is written beside `mine` as soon as it is there."""
 
         def finished(result: dict[str, Any]) -> None:
             self.results.add(result)
             mine.add(result)
-            write_results(mine, file)
+            write_results(mine, self.out / f"{self.scale.name}.json")
             seconds = result["provenance"]["seconds"]
             took = ", ".join(f"{name} {value:.0f} s" for name, value in seconds.items())
             self.say(f"{result['names'][0]}, seed {result['seed']}: {took}")
@@ -115,15 +126,9 @@ class Request:
         workshop = Workshop(self.work, self.device)
         sets = [run.set for chain in chains for run in chain]
         make_sets(self.scale, sets, workshop.images, progress)
-        conditions = tuple(sorted({at for one in chosen(["all"]) for _, at in one.wanted()}))
+        conditions = tuple(sorted({at for one in chosen([ALL]) for _, at in one.wanted()}))
         jobs = [Job(self.graph, tuple(chain), conditions, workshop) for chain in chains]
-        try:
-            if self.jobs == 1 and self.deadline is None:
-                make_in_turn(jobs, finished, progress)
-            else:
-                make_at_once(jobs, finished, self.jobs, self._end, progress)
-        finally:
-            tables = self.tables()
-            for ending in (".json", ".md", ".tex"):
-                tables.save(self.out / f"tables{ending}")
-        return tables
+        if self.jobs == 1 and self.deadline is None:
+            make_in_turn(jobs, finished, progress)
+        else:
+            make_at_once(jobs, finished, self.jobs, self._end, progress)

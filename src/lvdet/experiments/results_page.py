@@ -161,7 +161,8 @@ def _table(table: ExperimentTable) -> str:
     if not table.measured:
         return ""
     one = table.experiment
-    return f"`{one.name}` ({_kind(one)} `{one.label}`)\n\n{markdown(table.layouts())}"
+    notes = "".join(f"\n{note}\n" for note in table.notes())
+    return f"`{one.name}` ({_kind(one)} `{one.label}`)\n\n{markdown(table.layouts())}{notes}"
 
 
 def _kind(one: Experiment) -> str:

@@ -8,9 +8,10 @@ import multiprocessing
 import os
 import signal
 import sys
+import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -26,13 +27,15 @@ from lvdet.threads import set_threads, thread_count
 #: Seconds that processes have to save their work before the deadline, and between two looks.
 GRACE, LOOK = 15.0, 0.1
 _OUTBOX = "outbox"
+_THREADS = "OMP_NUM_THREADS"
 #: Takes each result as soon as it is there.
 Finished = Callable[[dict[str, Any]], None]
 
 
 @dataclass(frozen=True)
 class Job:
-    """Runs that one process makes: `first` is trained before, `runs` are measured."""
+    """Runs that one process makes, the one that has to be trained first at the beginning, if it is
+    among them."""
 
     graph: Graph
     runs: tuple[Run, ...]
@@ -86,9 +89,8 @@ def make_at_once(
     longest, done = 0.0, 0  # seconds of a run
     context = multiprocessing.get_context("spawn")
     cores = max(1, thread_count() // max(1, min(number, len(jobs))))
-    os.environ.setdefault("OMP_NUM_THREADS", str(cores))  # of the processes
     try:
-        with track(progress, "runs", "runs") as update:
+        with track(progress, "runs", "runs") as update, _threads_of_processes(cores):
             while waiting or running:
                 left = math.inf if end is None else end - GRACE - time.monotonic()
                 if left <= 0:
@@ -132,6 +134,18 @@ def collect_left(folder: Path, finished: Finished) -> int:
     return len(paths)
 
 
+@contextmanager
+def _threads_of_processes(count: int) -> Iterator[None]:
+    """Processes that begin meanwhile have so many threads for PyTorch, unless the user says."""
+    given = os.environ.get(_THREADS)
+    os.environ[_THREADS] = given or str(count)
+    try:
+        yield
+    finally:
+        if given is None:
+            del os.environ[_THREADS]
+
+
 def _with_workers(job: Job, cores: int) -> Job:
     """A job whose images are loaded by its share of the cores."""
     return replace(job, workshop=replace(job.workshop, workers=max(1, cores - 1)))
@@ -141,6 +155,7 @@ def _work(job: Job, threads: int) -> None:
     """A process of its own: results and errors go to files in the outbox."""
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     set_threads(threads)
+    _end_with_parent()
 
     def finished(result: dict[str, Any]) -> None:
         write_json(result, _outbox(job, result["key"], ".json"))
@@ -155,6 +170,18 @@ def _work(job: Job, threads: int) -> None:
         if not isinstance(failure, LvdetError):
             raise
         sys.exit(1)
+
+
+def _end_with_parent() -> None:
+    """Has this process save its work and end where the one that began it is gone."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def wait() -> None:
+        parent.join()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def _collect(job: Job, finished: Finished) -> int:
