@@ -17,6 +17,7 @@ from lvdet.experiments.judging import judge
 from lvdet.experiments.paper_item import experiment
 from lvdet.experiments.result_files import ResultSet, read_results, write_results
 from lvdet.experiments.results_page import write_page
+from lvdet.experiments.run_graph import FIRST_PILOT
 from lvdet.experiments.scale import read_scale
 
 SYNTH = read_scale("synth")
@@ -148,5 +149,11 @@ def test_the_page_is_made_of_the_files(tmp_path: Path) -> None:
     assert re.findall(r">([A-Z]\w+)</text>", svg) == ["Federated"]
     write_page(page, [data], "synth")
     assert [path.read_bytes() for path in written] == first
+    results.add(made("baseline", FIRST_PILOT, own(old_AP=90, fixed_AP=90, pool_AP=90)))
+    write_results(results, data / "runs.json")
+    write_page(page, [data], "synth")
+    with_pilot = page.read_text()
+    assert "Of these, 1 are pilots" in with_pilot
+    assert with_pilot.split("## Verdicts")[1] == text.split("## Verdicts")[1]
     with pytest.raises(InputError, match="no results of scale lvis"):
         write_page(page, [data], "lvis")

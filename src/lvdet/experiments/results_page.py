@@ -65,8 +65,10 @@ def write_page(page: Path, folders: Sequence[Path], scale_name: str) -> list[Pat
     head = _HEAD.format(
         page=page, data=" --results ".join(map(str, folders)), scale=scale_name, title=scale.title
     )
+    made_with = _made_with(results)
+    results = ResultSet(one for one in results if one["seed"] < FIRST_PILOT)
     verdicts = [judge(claim, results) for claim in all_claims()]
-    parts = [head, _made_with(results), "## Verdicts\n", _summary(verdicts), _verdicts(verdicts)]
+    parts = [head, made_with, "## Verdicts\n", _summary(verdicts), _verdicts(verdicts)]
     make_folder(page.parent)
     written = [page]
     for title, names in SECTIONS.items():
@@ -109,7 +111,7 @@ def _made_with(results: ResultSet) -> str:
         for named, seconds in sorted(runs.items())
     ]
     head = ["device", "PyTorch", "lvdet", "commit", "runs", "hours of runs"]
-    note = f"\n{pilots:,} runs are pilots, which no verdict counts.\n" if pilots else ""
+    note = f"\nOf these, {pilots:,} are pilots, in no verdict and no table.\n" if pilots else ""
     return markdown([Layout("", "What it was made with", head, lines)]) + note
 
 
