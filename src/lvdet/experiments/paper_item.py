@@ -2,6 +2,8 @@
 
     label, title    of the paper
     columns         metrics of the rows' conditions
+    seeds           how many runs of each config
+    config, against what rows have that do not say; without `against` it is the first row
     [[rows]]        a shipped config, the condition under which it is looked at, the paper's figures
 
 `base` begins with the values of another one; `parts` puts several together.
@@ -61,8 +63,8 @@ class Column:
 
 @dataclass(frozen=True)
 class Row:
-    """A line of a table. `paper` are the paper's figures, for the first columns; `against` is the
-    label of the row that deltas are taken from."""
+    """A line of a table: a config under a condition. `against` is the label of the row that deltas
+    are taken from, "" for none; `paper` are the paper's figures, of the first columns."""
 
     label: str
     config: str
@@ -75,8 +77,7 @@ class Row:
 class Experiment:
     """A table or figure of the paper.
 
-    seeds:   how many runs of each config the paper has
-    against: the row that deltas are taken from; none: ""
+    seeds:   how many runs of each config there are
     repeated: configs for which the rows are repeated, and what they are called
     parts:   the names of which it consists
     example: what is shown of a single run in place of a table

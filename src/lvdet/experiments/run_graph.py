@@ -172,8 +172,8 @@ def part_of_graph(text: str) -> tuple[int, int]:
 
 
 def _counted(one: Experiment, scale: Scale, seeds: Sequence[int]) -> list[int]:
-    """The seeds that an experiment wants of those asked for: as many as the paper has, the first of
-    the scale, and pilots."""
+    """The seeds that an experiment wants of those asked for: as many as it has, the first of the
+    scale, and pilots."""
     mine = scale.seeds[: one.seeds]
     return [seed for seed in seeds if seed in mine or seed >= FIRST_PILOT]
 
