@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # made about once.
 PYTEST_ARGS ?= -n 2 --dist worksteal
 
-.PHONY: demo test test-long test-cpus bench bench-calibration bench-compare bench-inference bench-report bench-training lint format stub clean
+.PHONY: demo test test-long test-cpus bench bench-calibration bench-compare bench-inference bench-report bench-training lint format stub results clean
 
 demo: $(VENV)/.installed
 	$(BIN)/lvdet demo demo
@@ -40,6 +40,10 @@ bench-training:
 bench-inference:
 	$(PYTHON) -m pip install --quiet --no-build-isolation --no-deps .
 	$(PYTHON) benchmarks/inference.py $(BENCH_ARGS)
+
+# The page of results, from the files of runs.
+results: $(VENV)/.installed
+	$(BIN)/lvdet experiment --page docs/results/index.md --results docs/results/data
 
 bench-compare: $(VENV)/.installed
 	$(BIN)/python benchmarks/resampling.py $(BENCH_ARGS)

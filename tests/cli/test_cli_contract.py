@@ -33,6 +33,7 @@ VERBS = [
     "train",
     "predict",
     "synth",
+    "experiment",
 ]
 #: The commands of `lvdet calibrate`.
 CALIBRATE = ["fit", "apply", "compare", "measure"]

@@ -31,6 +31,14 @@ def test_all_tables_by_default(files: tuple[Path, Path], tmp_path: Path) -> None
     assert named.out == done.out
 
 
+def test_labels_of_the_paper_are_names_too(files: tuple[Path, Path]) -> None:
+    by_name = lvdet_call("sweep", *files, "--paper", "ranking,class-limit").good()
+    labels = "tab:artificially_limit_dets_per_class,dets_per_cat"
+    assert lvdet_call("sweep", *files, "--paper", labels).good() == by_name
+    toy = lvdet_call("sweep", "--paper", "fig:balance_calib").good()
+    assert toy == lvdet_call("sweep", "--paper", "toy")
+
+
 def test_a_grid(files: tuple[Path, Path], tmp_path: Path) -> None:
     output = tmp_path / "out.json"
     limits = ("--dets-per-image", "2, 5,inf", "--dets-per-class", "3,inf", "--order", "both")

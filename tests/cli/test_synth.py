@@ -73,6 +73,12 @@ def _protocols(result: object) -> list[dict[str, float]]:
         (["set", "--size", "10"], "--size is "),
         (["set", "--objects", "0"], "--objects is "),
         (["set", "--objects", "nan"], "--objects is "),
+        (["set", "--classes-per-image", "13"], "--classes-per-image is 13"),
+        (
+            ["set", "--images", "100", "--classes-per-image", "3"],
+            "100 images of 3 classes have room",
+        ),
+        (["set", "--rarest", "0"], "--rarest is "),
         (["set", "--seed", "-1"], "--seed is "),
         (["set", "--workers", "0"], "--workers is "),
         (["set", "--images", "5"], "fewer --classes"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections import Counter
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -158,6 +158,19 @@ def test_the_number_of_processes_changes_nothing(made: Made, tmp_path: Path) -> 
     for files in (one, two):  # its first line names the folder
         files["config.toml"] = files["config.toml"].partition(b"\n")[2]
     assert two == one
+
+
+def test_as_few_classes_per_image_as_are_asked_for(tmp_path: Path) -> None:
+    """Each with more objects, so that there are as many as before; and a tail that ends earlier."""
+    asked = replace(SMALL, images=100, val_images=10, classes=20, classes_per_image=2.0, rarest=5.0)
+    made = make_image_set(tmp_path / "set", asked)
+    cells = int(made.train.image_count.sum())
+    assert cells / 100 == pytest.approx(2.0, abs=0.1)
+    assert made.train.instance_count.sum() / 100 == pytest.approx(8.0, rel=0.25)
+    assert made.train.image_count.min() >= 4
+    settings = json.loads((tmp_path / "set" / "synth.json").read_text())
+    assert (settings["classes_per_image"], settings["rarest"]) == (2.0, 5.0)
+    assert {*SMALL.to_dict()} == {*settings} - {"classes_per_image", "rarest"}
 
 
 def test_another_seed_is_another_set(made: Made, tmp_path: Path) -> None:

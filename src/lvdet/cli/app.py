@@ -30,6 +30,7 @@ VERBS = (
     "train",
     "predict",
     "synth",
+    "experiment",
 )
 INTERRUPTED = 130
 #: What typer raises for a command line that makes no sense; it has no public name there.

@@ -15,6 +15,7 @@ EXAMPLES = """\b
 Examples:
   lvdet compare lvis_v1_val.json baseline.json ours.json
   lvdet compare gt.json baseline.json ours.json theirs.parquet --resamples 5000
+  lvdet compare gt.json base-0.json base-1.json ours-0.json ours-1.json --runs 2
   lvdet compare gt.json baseline.json ours.json --fail-on-regression
   lvdet compare gt.json baseline.json ours.json -o compared.json -o compared.tex
 """
@@ -29,6 +30,13 @@ def run(
             metavar="A B…", help="Detections, as for evaluate: the baseline, then the others."
         ),
     ],
+    runs: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            help="Results per detector, from trainings with other seeds, in a row: A A B B.",
+        ),
+    ] = 1,
     iou: Iou = None,
     resamples: Annotated[int, typer.Option(help="Number of bootstrap samples.")] = 1_000,
     confidence: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = 0.95,
@@ -70,6 +78,7 @@ def run(
     result = compare(
         ground_truth,
         detections,
+        runs=runs,
         iou=iou,
         dets_per_image=dets_per_image,
         dets_per_class=dets_per_class,

@@ -69,7 +69,8 @@ def run(
         typer.Option(
             metavar="NAME,…",
             help="Tables of the paper: ranking, image-limit, subsets, class-limit, pool-limit or "
-            "all (the default without limits). toy needs no files.",
+            "all (the default without limits). toy needs no files. The paper's labels are "
+            "names too.",
         ),
     ] = None,
     iou: Iou = None,
@@ -82,8 +83,10 @@ def run(
 
     AP and AP-Pool under many limits per image and per class, from one match.
     """
-    names = None if paper is None else _parts(paper, "--paper")
     require_outputs(output, ENDINGS)
+    from lvdet.studies.budget_tables import table_name
+
+    names = None if paper is None else [table_name(name) for name in _parts(paper, "--paper")]
     with_toy = names is not None and "toy" in names
     rest = None if names is None else [name for name in names if name != "toy"]
     limits = [dets_per_image, dets_per_class, subsets, rerank]

@@ -38,6 +38,19 @@ def run(
     objects: Annotated[
         float, typer.Option(metavar="N", help="Labelled objects per image, on average.")
     ] = 12.0,
+    classes_per_image: Annotated[
+        float | None,
+        typer.Option(
+            metavar="N",
+            help="Labelled classes per image, on average; LVIS has 3.5. Default: --objects / 1.3.",
+        ),
+    ] = None,
+    rarest: Annotated[
+        float | None,
+        typer.Option(
+            metavar="N", help="Training images of the rarest class, about. Default: one or two."
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(metavar="N", help="Random seed.")] = 0,
     workers: Annotated[
         int | None, typer.Option(metavar="N", help="Processes. Default: one per core.")
@@ -60,7 +73,7 @@ def run(
 
     made = make_image_set(
         folder,
-        Settings(images, val_images, classes, size, objects, seed),
+        Settings(images, val_images, classes, size, objects, seed, classes_per_image, rarest),
         workers=thread_count() if workers is None else workers,
         overwrite=overwrite,
         progress=progress_bar,

@@ -19,6 +19,7 @@ from lvdet.comparison.differences import (
     by_error,
     discoveries,
 )
+from lvdet.comparison.run_spread import run_errors
 from lvdet.comparison.verdicts import GROUPS, sentences
 from lvdet.errors import InputError
 from lvdet.evaluation.input_warnings import input_warnings
@@ -72,6 +73,7 @@ def compare(
     detections: Sequence[ResultSource],
     *,
     names: Sequence[str] | None = None,
+    runs: int = 1,
     iou: str | None = None,
     dets_per_image: int | None = None,
     dets_per_class: int | None = None,
@@ -90,6 +92,9 @@ def compare(
 
     detections: tables, or paths of results files, two or more; the first is the baseline.
     names: what to call them; by default the ends of their paths.
+    runs: how many results each detector has, from trainings with other seeds, one after the other
+        in `detections`. Numbers are means over them, and an interval is the wider one of two: over
+        images, and over runs by Student's t.
     iou, dets_per_image, dets_per_class, exact_lvis, drop_duplicates: as for `evaluate`.
     resamples: number of bootstrap samples.
     confidence: confidence level of the intervals.
@@ -98,7 +103,7 @@ def compare(
     """
     if isinstance(detections, str) or not isinstance(detections, Sequence):
         raise InputError("detections must be a list of tables or paths, baseline first")
-    _require_several(len(detections))
+    _require_several(len(detections), runs)
     bootstrap = Bootstrap(resamples, confidence, seed)
     if sum(isinstance(source, str) and source == "-" for source in detections) > 1:
         raise InputError("standard input (-) can be read only once")
@@ -120,6 +125,7 @@ def compare(
     return compare_pairs(
         pairs,
         names=names,
+        runs=runs,
         dets_per_image=dets_per_image,
         dets_per_class=dets_per_class,
         bootstrap=bootstrap,
@@ -132,6 +138,7 @@ def compare_pairs(
     pairs: Sequence[Pair],
     *,
     names: Sequence[str] | None = None,
+    runs: int = 1,
     dets_per_image: int | None = None,
     dets_per_class: int | None = None,
     bootstrap: Bootstrap = DEFAULT,
@@ -139,10 +146,12 @@ def compare_pairs(
     progress: Progress | None = None,
 ) -> Comparison:
     """The same for pairs of one ground truth and results of which nothing was left out."""
-    _require_several(len(pairs))
+    _require_several(len(pairs), runs)
     _require_alike(pairs)
     sources = [pair.results.source for pair in pairs]
-    called = short_names(sources) if names is None else given_names(names, len(pairs))
+    called = (
+        short_names(sources)[::runs] if names is None else given_names(names, len(pairs) // runs)
+    )
     gt, resamples, confidence = pairs[0].gt, bootstrap.resamples, bootstrap.confidence
     chosen = Plan(dets_per_image=dets_per_image, dets_per_class=dets_per_class).chosen(gt)
     budgets = {item.name: item.budgets for item in chosen}
@@ -157,7 +166,7 @@ def compare_pairs(
     with track(progress, "resampling images", "resamples") as update:
         blocks = _BLOCKS * thread_count()
         done = min((blocks - 1) * LANES, resamples)  # beside the set itself
-        drawing = _Drawing(gt, resamplers, done, bootstrap.seed)
+        drawing = _Drawing(gt, resamplers, runs, done, bootstrap.seed)
         while True:
             if update is not None:
                 update(done, resamples)
@@ -183,7 +192,7 @@ def compare_pairs(
         resamples,
         confidence,
         bootstrap.seed,
-        _facts(pairs, called),
+        _facts(pairs, called, runs),
         warnings,
         classes_shown,
     )
@@ -197,13 +206,16 @@ class _Drawing:
     """
 
     def __init__(
-        self, gt: GroundTruth, resamplers: Sequence[Resampler], count: int, seed: int
+        self, gt: GroundTruth, resamplers: Sequence[Resampler], runs: int, count: int, seed: int
     ) -> None:
-        """With so many drawn sets, which are worked on beside the set itself."""
-        self._gt, self._resamplers, self._seed = gt, resamplers, seed
+        """Of so many runs of each detector, with so many drawn sets, which are worked on beside the
+        set itself."""
+        self._gt, self._resamplers, self._runs, self._seed = gt, resamplers, runs, seed
         images = len(gt.images)
         weights = np.concatenate([as_it_is(images), draw(images, 0, count, seed=seed)])
         metrics, classes = self._values(weights)
+        self._run_metrics, self._run_classes = metrics[:, :, 0], classes[:, :, 0]
+        metrics, classes = metrics.mean(axis=1), classes.mean(axis=1)
         self._metrics, self._classes = metrics[:, 0], classes[:, 0]
         self._metric_spread = Spread(self._metrics[1:] - self._metrics[0])
         self._beyond_spread = Spread(_old_beyond_fixed(self._metrics[1:] - self._metrics[0]))
@@ -215,7 +227,8 @@ class _Drawing:
     def add(self, first: int, count: int) -> None:
         """Draws more sets, by their numbers."""
         weights = draw(len(self._gt.images), first, count, seed=self._seed)
-        self._take(*self._values(weights), count)
+        metrics, classes = self._values(weights)
+        self._take(metrics.mean(axis=1), classes.mean(axis=1), count)
 
     def _take(self, metrics: NDArray[np.float64], classes: NDArray[np.float64], count: int) -> None:
         # In parts of one size, so that the last bit does not depend on what comes together.
@@ -228,10 +241,11 @@ class _Drawing:
 
     def metrics(self, place: int, confidence: float) -> dict[str, dict[str, Difference]]:
         """Those of a detector, by protocol and name."""
-        # Few images with objects have no spread to speak of.
-        errors = np.where(
-            self._group_images < FEWEST_IMAGES, np.nan, self._metric_spread.errors()[place - 1]
+        errors = np.maximum(
+            self._metric_spread.errors()[place - 1], run_errors(self._run_metrics, confidence)
         )
+        # Few images with objects have no spread to speak of.
+        errors = np.where(self._group_images < FEWEST_IMAGES, np.nan, errors)
         found = _differences(self._metrics[0], self._metrics[place], errors, confidence)
         return {
             protocol: dict(zip(NAMES, row, strict=True))
@@ -241,13 +255,16 @@ class _Drawing:
     def old_beyond_fixed(self, place: int, confidence: float) -> Difference:
         """How far a detector's difference in AP under AP-Old is from that under AP-Fixed."""
         old, fixed = (self._metrics[place] - self._metrics[0])[:2, 0].tolist()
-        error = float(self._beyond_spread.errors()[place - 1])
-        return by_error(fixed, old, error, confidence)
+        of_runs = run_errors(_old_beyond_fixed(self._run_metrics), confidence)
+        error = np.maximum(self._beyond_spread.errors()[place - 1], of_runs)
+        return by_error(fixed, old, float(error), confidence)
 
     def classes(self, place: int, confidence: float) -> list[ClassDifference]:
         """Those of a detector that have objects."""
         categories = self._gt.categories
-        errors = self._class_spread.errors()[place - 1]
+        errors = np.maximum(
+            self._class_spread.errors()[place - 1], run_errors(self._run_classes, confidence)
+        )
         rows = np.flatnonzero(self.objects).tolist()
         base, own = self._classes[0].T[rows], self._classes[place].T[rows]
         pairs = _differences(base, own, errors.T[rows], confidence)
@@ -275,10 +292,15 @@ class _Drawing:
     def _values(
         self, weights: NDArray[np.uint8]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """[detectors, R, 3, 4] metrics and [detectors, R, 2, C] classes of bootstrap samples."""
+        """[detectors, runs, R, 3, 4] metrics and [detectors, runs, R, 2, C] classes of bootstrap
+        samples."""
         drawn = [resampler.values(weights) for resampler in self._resamplers]
         metrics = np.stack([one.metrics(self._gt.categories) for one in drawn])
-        return metrics, np.stack([np.stack([one.old, one.fixed], axis=1) for one in drawn])
+        classes = np.stack([np.stack([one.old, one.fixed], axis=1) for one in drawn])
+        runs = (-1, self._runs)
+        return metrics.reshape(*runs, *metrics.shape[1:]), classes.reshape(
+            *runs, *classes.shape[1:]
+        )
 
 
 def _old_beyond_fixed(differences: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -286,9 +308,13 @@ def _old_beyond_fixed(differences: NDArray[np.float64]) -> NDArray[np.float64]:
     return differences[..., 0, 0] - differences[..., 1, 0]
 
 
-def _require_several(detectors: int) -> None:
-    if detectors < 2:
-        raise InputError(f"{detectors} results to compare, expected at least 2")
+def _require_several(results: int, runs: int) -> None:
+    if isinstance(runs, bool) or not isinstance(runs, int) or runs < 1:
+        raise InputError(f"runs is {runs!r}, expected an integer of at least 1")
+    if results < 2 * runs:
+        raise InputError(f"{results} results to compare, expected at least {2 * runs}")
+    if results % runs:
+        raise InputError(f"{results} results to compare, expected a multiple of {runs} runs")
 
 
 def _differences(
@@ -359,7 +385,7 @@ def _thin_warnings(thin: Mapping[str, str]) -> list[str]:
     ]
 
 
-def _facts(pairs: Sequence[Pair], names: Sequence[str]) -> dict[str, Any]:
+def _facts(pairs: Sequence[Pair], names: Sequence[str], runs: int) -> dict[str, Any]:
     """What was compared, for the output."""
     facts = pairs[0].facts()
     del facts["detection_count"]
@@ -367,6 +393,6 @@ def _facts(pairs: Sequence[Pair], names: Sequence[str]) -> dict[str, Any]:
     facts["detections"] = [
         {"name": name, "source": pair.results.source, "detection_count": pair.results.total}
         | ({} if pair.dropped is None else {"duplicates_dropped": pair.dropped})
-        for name, pair in zip(names, pairs, strict=True)
+        for name, pair in zip([name for name in names for _ in range(runs)], pairs, strict=True)
     ]
-    return facts
+    return facts | ({} if runs == 1 else {"runs": runs})

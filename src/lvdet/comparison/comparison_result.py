@@ -149,8 +149,11 @@ class Comparison(Result):
 
     def title(self) -> str:
         """What was compared, in a line."""
+        runs = self.inputs.get("runs", 1)
+        of_each = f", {runs} runs of each," if runs > 1 else ""
         return (
-            f"{self.inputs['iou']}: {len(self.names)} detectors on {self.inputs['images']:,} "
+            f"{self.inputs['iou']}: {len(self.names)} detectors{of_each} on "
+            f"{self.inputs['images']:,} "
             f"images, {self.inputs['classes']:,} classes; {self.resamples:,} bootstrap "
             "samples"
         )

@@ -39,6 +39,9 @@ class Settings:
     classes: from 2 to `COMBINATIONS`
     size:    pixels of the longer side
     objects: labelled objects per image, on average
+    classes_per_image: labelled classes per image, on average, each of which then has more objects;
+        None: `objects` / 1.3. LVIS has 3.5
+    rarest: training images of the rarest class, about; None: one or two
     """
 
     images: int = 10_000
@@ -47,11 +50,23 @@ class Settings:
     size: int = 320
     objects: float = 12.0
     seed: int = 0
+    classes_per_image: float | None = None
+    rarest: float | None = None
 
     @property
     def validation(self) -> int:
         """How many validation images there are."""
         return max(self.images // 5, 1) if self.val_images is None else self.val_images
+
+    @property
+    def positive(self) -> float:
+        """How many labelled classes an image has, on average."""
+        return self.classes_per_image or self.objects / tail.INSTANCES
+
+    def to_dict(self) -> dict[str, Any]:
+        """What is written beside the set; what was not asked for is left out."""
+        late = ("classes_per_image", "rarest")
+        return {k: v for k, v in asdict(self).items() if not (k in late and v is None)}
 
     def check(self) -> None:
         """Raises an `InputError` for settings of which no set can be made."""
@@ -62,10 +77,16 @@ class Settings:
         most = min(200, self.size**2 // 300)
         _within("objects", self.objects, 1, most, f" for images of {self.size} pixels")
         _within("seed", self.seed, 0, 2**63 - 1)
-        room = int(self.images * self.objects / tail.INSTANCES)
+        if self.classes_per_image is not None:
+            _within("classes-per-image", self.classes_per_image, 1, self.objects)
+        if self.rarest is not None:
+            _within("rarest", self.rarest, 1, self.images)
+        room = int(self.images * self.positive)
         if room < self.classes:
+            kind = "objects" if self.classes_per_image is None else "classes"
+            number = self.objects if self.classes_per_image is None else self.classes_per_image
             raise InputError(
-                f"{self.images:,} images of {self.objects:g} objects have room for {room:,} "
+                f"{self.images:,} images of {number:g} {kind} have room for {room:,} "
                 f"classes, not {self.classes:,}: pass more --images or fewer --classes"
             )
 
@@ -122,7 +143,7 @@ def make_image_set(
     settings.check()
     _within("workers", workers, 1, 1024)
     target = Path(folder)
-    claim_folder(target, asdict(settings), overwrite=overwrite)
+    claim_folder(target, settings.to_dict(), overwrite=overwrite)
     world, plans = _plan(settings)
     batches = [
         batch
@@ -172,8 +193,8 @@ def _plan(settings: Settings) -> tuple[World, list[tuple[Ints, Ints]]]:
     """The world, and for each part which classes its images show."""
     rng = np.random.default_rng(np.random.SeedSequence(settings.seed, spawn_key=(0,)))
     vocabulary = draw_vocabulary(rng, settings.classes)
-    cells = settings.images * settings.objects / tail.INSTANCES
-    by_rank = tail.expected_images(settings.classes, settings.images, cells)
+    cells = settings.images * settings.positive
+    by_rank = tail.expected_images(settings.classes, settings.images, cells, settings.rarest)
     expected = by_rank[rng.permutation(settings.classes)]
     train = tail.training_counts(rng, expected, settings.images)
     val = tail.validation_counts(

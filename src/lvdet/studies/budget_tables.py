@@ -91,12 +91,27 @@ PAPER = {
     )
 }
 TOY = "toy"
+#: The paper's LaTeX labels of these tables, which are names as well.
+LABELS = {
+    "artificially_limit_dets_per_class": "ranking",
+    "higher_dets_per_im": "image-limit",
+    "lvis_subsets": "subsets",
+    "dets_per_cat": "class-limit",
+    "higher_dets_per_im_with_pool": "pool-limit",
+    "balance_calib": TOY,
+}
+
+
+def table_name(name: str) -> str:
+    """The name of a table that is asked for by it or by its label in the paper, with or without
+    tab: or fig:."""
+    return LABELS.get(name.removeprefix("tab:").removeprefix("fig:"), name)
 
 
 def paper_tables(names: str | Iterable[str], *, frequencies: bool) -> list[BudgetTable]:
     """The paper's tables by name; "all" are those that the annotations allow, which need
     `frequencies` for one of them."""
-    asked = [names] if isinstance(names, str) else list(names)
+    asked = map(table_name, [names] if isinstance(names, str) else names)
     tables: dict[str, BudgetTable] = {}
     for name in asked:
         if name == "all":

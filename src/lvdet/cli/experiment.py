@@ -1,0 +1,138 @@
+"""`lvdet experiment`: the paper's tables and figures, from training to the numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lvdet.cli.options import Threads
+from lvdet.cli.terminal import finish, note, progress_bar
+from lvdet.errors import InputError
+
+EXAMPLES = """\b
+Examples:
+  lvdet experiment --list
+  lvdet experiment ap_fixed_losses
+  lvdet experiment ap_fixed_losses --seeds 0 --jobs 3 -o results --deadline 540
+  lvdet experiment all --status
+  lvdet experiment all --scale lvis --only 1/8 -o results
+  lvdet experiment --page docs/results/index.md --results docs/results/data
+"""
+
+
+def run(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="NAME…", help="Tables and figures by label, from --list; or all."),
+    ] = None,
+    listed: Annotated[
+        bool, typer.Option("--list", help="List the paper's tables and figures, and stop.")
+    ] = False,
+    status: Annotated[
+        bool,
+        typer.Option(
+            "--status", "--dry-run", help="List the runs, done or missing, with times, and stop."
+        ),
+    ] = False,
+    scale: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="lvis: the paper's settings. synth: drawn images, minutes per run on a GPU. "
+            "tiny: seconds on a CPU, nothing is learnt.",
+        ),
+    ] = "synth",
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", metavar="DIR", help="Folder for results and tables."),
+    ] = Path("results"),
+    work: Annotated[
+        Path, typer.Option(metavar="DIR", help="Folder for images and checkpoints.")
+    ] = Path("runs/experiments"),
+    results: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="DIR", help="Folder of earlier results, whose runs are skipped. Repeatable."
+        ),
+    ] = None,
+    jobs: Annotated[int, typer.Option(metavar="N", help="Trainings at once.")] = 1,
+    only: Annotated[
+        str, typer.Option(metavar="I/N", help="Make the I-th of N parts of the runs.")
+    ] = "1/1",
+    seeds: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N,…", help="Seeds to run. Default: the scale's. From 100 on they are pilots."
+        ),
+    ] = None,
+    device: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="cuda or cpu. Default: cuda if there is a GPU."),
+    ] = None,
+    deadline: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", help="Stop before; what is finished is kept."),
+    ] = None,
+    page: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.md", help="Write the page of all results in --results, and stop."
+        ),
+    ] = None,
+    threads: Threads = None,
+) -> None:
+    """Reproduce the paper's tables and figures.
+
+    Trains what they need, on LVIS or on drawn images, evaluates it, and prints tables beside the
+    paper's figures. Run the same command again to resume.
+    """
+    if listed:
+        _list()
+        return
+    if page is not None:
+        from lvdet.experiments.results_page import write_page
+
+        for path in write_page(page, results or [output], scale):
+            print(f"wrote {path}")
+        return
+    if not names:
+        raise InputError("NAME is missing: pass a name from --list, or all (see --help)")
+
+    from lvdet.experiments.request import Request
+    from lvdet.experiments.run_status import RunStatus
+
+    request = Request(
+        names=tuple(names),
+        scale_name=scale,
+        out=output,
+        work=work,
+        known=tuple(results or ()),
+        jobs=jobs,
+        only=only,
+        seeds=_seeds(seeds),
+        device=device,
+        deadline=deadline,
+        say=note,
+    )
+    finish(RunStatus.of(request) if status else request.carry_out(progress_bar))
+
+
+def _list() -> None:
+    """A line for each table and figure."""
+    from lvdet.experiments.paper_item import experiment, names
+
+    found = [experiment(name) for name in names()]
+    width = max(len(one.name) for one in found)
+    for one in found:
+        print(f"{one.name:{width}}  {one.label.partition(':')[0]}  {one.title}")
+
+
+def _seeds(text: str | None) -> tuple[int, ...]:
+    if text is None:
+        return ()
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdigit() for part in parts):
+        raise InputError(f"--seeds is {text!r}, expected integers such as 0,1,2")
+    return tuple(dict.fromkeys(map(int, parts)))
