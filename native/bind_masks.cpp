@@ -2,7 +2,9 @@
 #include <stdexcept>
 
 #include "bind_arrays.hpp"
+#include "iou.hpp"
 #include "json_write.hpp"
+#include "parallel.hpp"
 #include "paste.hpp"
 
 namespace lvdet {
@@ -112,6 +114,37 @@ Out<double> mask_boxes(const MaskTuple& masks) {
     return out;
 }
 
+std::vector<Shape> shapes_of(const MaskColumn& column, std::size_t rows) {
+    std::vector<Shape> shapes(rows);
+    for (std::size_t i = 0; i < rows; ++i) {
+        require(row_runs(column, i, column.height[i], column.width[i], shapes[i].runs), i);
+        shapes[i].area = mask_area(shapes[i].runs);
+        shapes[i].box = mask_box(shapes[i].runs, column.height[i]);
+    }
+    return shapes;
+}
+
+// Overlaps of every detection with every object, [D, G]; -1 where masks whose boxes overlap differ
+// in size.
+Out<double> mask_overlaps(const MaskTuple& found, const MaskTuple& truth, In<std::uint8_t> crowd,
+                          int threads) {
+    const MaskColumn dt = column_of(found), gt = column_of(truth);
+    const std::vector<Shape> dt_shapes = shapes_of(dt, std::get<2>(found).size());
+    const std::vector<Shape> gt_shapes = shapes_of(gt, std::get<2>(truth).size());
+    auto out = zeros<double>({dt_shapes.size(), gt_shapes.size()});
+    double* const to = out.data();
+    nb::gil_scoped_release release;
+    parallel_for(dt_shapes.size(), threads, [&](std::size_t d) {
+        for (std::size_t g = 0; g < gt_shapes.size(); ++g) {
+            if (mask_iou_bound(dt_shapes[d], gt_shapes[g], crowd.data()[g] != 0) == 0) continue;
+            const bool same = dt.height[d] == gt.height[g] && dt.width[d] == gt.width[g];
+            to[d * gt_shapes.size() + g] =
+                same ? mask_iou(dt_shapes[d], gt_shapes[g], crowd.data()[g] != 0) : -1.0;
+        }
+    });
+    return out;
+}
+
 // What is wrong with the masks: a list of (row, what).
 nb::list mask_problems(const MaskTuple& masks) {
     const MaskColumn column = column_of(masks);
@@ -135,6 +168,8 @@ void bind_masks(nb::module_& m) {
     m.def("mask_runs", &mask_runs, "masks"_a, "height"_a.noconvert(), "width"_a.noconvert(),
           "edges"_a);
     m.def("mask_boxes", &mask_boxes, "masks"_a);
+    m.def("mask_overlaps", &mask_overlaps, "found"_a, "truth"_a, "crowd"_a.noconvert(),
+          "threads"_a);
     m.def("mask_problems", &mask_problems, "masks"_a);
 }
 

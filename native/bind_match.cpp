@@ -4,6 +4,7 @@
 #include "accumulate.hpp"
 #include "bind_arrays.hpp"
 #include "bits.hpp"
+#include "curve_points.hpp"
 #include "match.hpp"
 #include "overlaps.hpp"
 
@@ -58,6 +59,8 @@ struct FoundColumns {
     In<std::int32_t> image, category, image_rows, category_rows;
     In<double> score, box;
     std::optional<MaskTuple> masks;
+    std::optional<In<double>> area;
+    std::optional<In<std::uint8_t>> leaves_free;
 
     Found view() const {
         return {.rows = image.size(),
@@ -67,7 +70,9 @@ struct FoundColumns {
                 .category_rows = category_rows.data(),
                 .score = score.data(),
                 .box = box.data(),
-                .masks = column_of(masks)};
+                .masks = column_of(masks),
+                .area = area ? area->data() : nullptr,
+                .leaves_free = leaves_free ? leaves_free->data() : nullptr};
     }
 };
 
@@ -108,6 +113,11 @@ nb::dict match_detections(const TruthColumns& truth, const FoundColumns& found,
     if (settings.partners_at >= 0) {
         out["partner"] = take(std::move(matched.partner));
         out["overlap"] = take(std::move(matched.overlap));
+    }
+    if (settings.every_partner) {
+        const std::size_t thresholds = settings.thresholds.size();
+        const std::size_t hits = matched.partners.size() / (areas * thresholds);
+        out["partners"] = take(std::move(matched.partners), {hits, areas, thresholds});
     }
     if (settings.objects)
         out["objects"] = take(std::move(matched.objects),
@@ -186,6 +196,26 @@ nb::tuple accumulate_rankings(const OutcomeTuple& outcome_columns, std::size_t t
     return nb::make_tuple(precision, recall, lowest, highest, at_recall);
 }
 
+nb::tuple curve_points_of(const OutcomeTuple& outcome_columns, std::size_t thresholds,
+                          std::size_t scope, In<std::int64_t> offsets,
+                          std::optional<In<std::uint8_t>> keep, In<std::int64_t> truth,
+                          In<double> recalls, In<double> score, int threads) {
+    const std::size_t count = truth.size();
+    auto precision = zeros<double>({count, thresholds, recalls.size()});
+    auto at_score = zeros<double>({count, thresholds, recalls.size()});
+    auto recall = zeros<double>({count, thresholds});
+    {
+        nb::gil_scoped_release release;
+        curve_points(
+            outcomes_of(outcome_columns, thresholds), scope,
+            {.offsets = offsets.data(), .count = count, .keep = keep ? keep->data() : nullptr},
+            truth.data(), {.at = recalls.data(), .count = recalls.size()}, score.data(),
+            {.precision = precision.data(), .score = at_score.data(), .recall = recall.data()},
+            threads);
+    }
+    return nb::make_tuple(precision, at_score, recall);
+}
+
 Out<std::uint8_t> find_tied_hits(const OutcomeTuple& outcomes, In<std::int64_t> offsets,
                                  const ScoreTuple& scores, int threads) {
     auto tied = zeros<std::uint8_t>({std::get<1>(outcomes).size()});
@@ -223,14 +253,17 @@ void bind_match(nb::module_& m) {
              "not_exhaustive"_a.none());
     nb::class_<FoundColumns>(m, "Found")
         .def(nb::init<In<std::int32_t>, In<std::int32_t>, In<std::int32_t>, In<std::int32_t>,
-                      In<double>, In<double>, std::optional<MaskTuple>>(),
+                      In<double>, In<double>, std::optional<MaskTuple>, std::optional<In<double>>,
+                      std::optional<In<std::uint8_t>>>(),
              nb::kw_only(), "image"_a.noconvert(), "category"_a.noconvert(),
              "image_rows"_a.noconvert(), "category_rows"_a.noconvert(), "score"_a.noconvert(),
-             "box"_a.noconvert(), "masks"_a.none());
+             "box"_a.noconvert(), "masks"_a.none(), "area"_a.none() = nb::none(),
+             "leaves_free"_a.none() = nb::none());
     nb::class_<Settings>(m, "MatchSettings")
         .def(nb::new_([](const std::string& overlap, std::vector<double> thresholds,
                          std::vector<double> area_low, std::vector<double> area_high,
-                         bool drop_empty, bool area_from_box, int partners_at, bool objects) {
+                         bool drop_empty, bool area_from_box, int partners_at, bool objects,
+                         bool every_partner) {
                  if (area_low.size() > kMostScopes)
                      throw std::invalid_argument("more ranges of area than there are bits");
                  return Settings{.overlap = overlap_of(overlap),
@@ -240,16 +273,21 @@ void bind_match(nb::module_& m) {
                                  .drop_empty = drop_empty,
                                  .area_from_box = area_from_box,
                                  .partners_at = partners_at,
-                                 .objects = objects};
+                                 .objects = objects,
+                                 .every_partner = every_partner};
              }),
              nb::kw_only(), "overlap"_a, "thresholds"_a, "area_low"_a, "area_high"_a,
-             "drop_empty"_a, "area_from_box"_a, "partners_at"_a, "objects"_a = false);
+             "drop_empty"_a, "area_from_box"_a, "partners_at"_a, "objects"_a = false,
+             "every_partner"_a = false);
     m.def("match", &match_detections, "truth"_a, "found"_a, "settings"_a, "threads"_a);
     m.def("nearest_objects", &nearest_objects, "truth"_a, "found"_a, "target"_a.noconvert(),
           "rows"_a.noconvert(), "overlap"_a, "threads"_a);
     m.def("accumulate", &accumulate_rankings, "outcomes"_a, "thresholds"_a, "offsets"_a.noconvert(),
           "keep"_a.none(), "truth"_a.noconvert(), "recalls"_a.noconvert(), "known"_a,
           "ties"_a.none(), "points"_a, "threads"_a);
+    m.def("curve_points", &curve_points_of, "outcomes"_a, "thresholds"_a, "scope"_a,
+          "offsets"_a.noconvert(), "keep"_a.none(), "truth"_a.noconvert(), "recalls"_a.noconvert(),
+          "score"_a.noconvert(), "threads"_a);
     m.def("find_ties", &find_tied_hits, "outcomes"_a, "offsets"_a.noconvert(), "scores"_a,
           "threads"_a);
     m.def("pool_outcomes", &pool_outcomes, "outcomes"_a, "order"_a.noconvert(),

@@ -22,9 +22,10 @@ constexpr std::size_t kWord = 64;
 // The rows that match something, as one thread finds them.
 struct Hits {
     std::vector<std::int32_t> place;
-    std::vector<std::uint8_t> bits;     // [place, areas, 2, bytes]
-    std::vector<std::int32_t> partner;  // where asked for
-    std::vector<double> overlap;        // with the partner
+    std::vector<std::uint8_t> bits;      // [place, areas, 2, bytes]
+    std::vector<std::int32_t> partner;   // where asked for
+    std::vector<double> overlap;         // with the partner
+    std::vector<std::int32_t> partners;  // [place, areas, thresholds], where asked for
     std::vector<std::int32_t> contested;
     std::vector<std::uint8_t> reached;  // [contested, bytes]
 };
@@ -61,6 +62,8 @@ class CellMatcher {
         partner_.assign(candidates_.size(), -1);
         overlap_.assign(candidates_.size(), 0.0);
         matches_.assign(candidates_.size(), 0);
+        const std::size_t partners = settings_.every_partner ? partners_of_row() : 0;
+        partners_.assign(candidates_.size() * partners, -1);
         const std::size_t contested = first_contested(found_rows, truths);
         const std::size_t reached = hits.reached.size();
         for (std::size_t c = contested; c < candidates_.size(); ++c)
@@ -79,6 +82,9 @@ class CellMatcher {
             hits.place.push_back(at);
             const auto bits = bits_.begin() + static_cast<std::ptrdiff_t>(c * row_bytes_);
             hits.bits.insert(hits.bits.end(), bits, bits + static_cast<std::ptrdiff_t>(row_bytes_));
+            const auto every = partners_.begin() + static_cast<std::ptrdiff_t>(c * partners);
+            hits.partners.insert(hits.partners.end(), every,
+                                 every + static_cast<std::ptrdiff_t>(partners));
             if (settings_.partners_at < 0) continue;
             hits.partner.push_back(partner_[c]);
             hits.overlap.push_back(overlap_[c]);
@@ -99,10 +105,14 @@ class CellMatcher {
         std::uint64_t reached = 0;  // thresholds
         std::uint64_t taken = 0;    // those at which it is matched with the candidate
     };
-    // A detection that could match something: its nears are those up to `end`.
+    // A detection that could match something: its nears are those up to `end`. It takes what it
+    // matches, unless it leaves that free.
     struct Candidate {
         std::size_t detection, end;
+        bool takes;
     };
+
+    std::size_t partners_of_row() const { return areas_ * settings_.thresholds.size(); }
 
     // The ranges of area that an unmatched detection counts in, a bit for each.
     std::uint8_t inside(double area) const {
@@ -125,7 +135,9 @@ class CellMatcher {
             masks_.load(image, truth_rows, boxes ? 0 : truths, found_rows, founds);
         for (std::size_t d = 0; d < founds; ++d) {
             const double* box = found_.box + 4 * index(found_rows[d]);
-            found_area_[d] = settings_.area_from_box ? box[2] * box[3] : masks_.found_area(d);
+            found_area_[d] = found_.area               ? found_.area[found_rows[d]]
+                             : settings_.area_from_box ? box[2] * box[3]
+                                                       : masks_.found_area(d);
         }
         if (truths == 0) return;
         if (boxes) boxes_.load(found_.box, found_rows, founds);
@@ -147,7 +159,9 @@ class CellMatcher {
         });
         for (std::size_t k = 0; k < near_.size(); ++k) {
             if (k == 0 || near_[k].detection != near_[k - 1].detection)
-                candidates_.push_back({index(near_[k].detection), k});
+                candidates_.push_back(
+                    {index(near_[k].detection), k,
+                     !found_.leaves_free || !found_.leaves_free[found_rows[near_[k].detection]]});
             candidates_.back().end = k + 1;
         }
     }
@@ -229,7 +243,8 @@ class CellMatcher {
                     near.taken = near.reached & ~taken_[g] & ~matched;
                     matched |= near.taken;
                     // A crowd takes any number.
-                    if (!truth_.crowd[truth_rows[near.truth]]) taken_[g] |= near.taken;
+                    if (candidate.takes && !truth_.crowd[truth_rows[near.truth]])
+                        taken_[g] |= near.taken;
                 }
             first = candidate.end;
         }
@@ -247,6 +262,11 @@ class CellMatcher {
                 if (near.taken == 0) continue;
                 matches_[c] = 1;
                 if (ignored_[index(near.truth)]) ignored |= near.taken;
+                if (settings_.every_partner)
+                    for_each_bit(near.taken, [&](std::size_t t) {
+                        const std::size_t at = area * settings_.thresholds.size() + base + t;
+                        partners_[c * partners_of_row() + at] = truth_rows[near.truth];
+                    });
                 if (truth_.reads_unmatched[truth_rows[near.truth]]) continue;
                 matched |= near.taken;
                 const int at = settings_.partners_at - static_cast<int>(base);
@@ -292,13 +312,14 @@ class CellMatcher {
     std::vector<std::uint8_t> ignored_;  // by object: not to be found in this range of area
     // By candidate: its bits, whether it matches anything, the object it is matched with.
     std::vector<std::uint8_t> bits_, matches_;
-    std::vector<std::int32_t> partner_;
+    std::vector<std::int32_t> partner_, partners_;
     std::vector<double> overlap_;       // with that object
     std::vector<std::int32_t> wanted_;  // by object: how many of the candidates of a score want it
 };
 
 // Brings together what the threads found, in order of the rows.
-void collect(const std::vector<Hits>& parts, std::size_t row_bytes, bool partners, Matched& out) {
+void collect(const std::vector<Hits>& parts, std::size_t row_bytes, bool partners,
+             std::size_t every_partner, Matched& out) {
     RankedBits places(out.outcomes.wrong.size());
     std::size_t count = 0;
     for (const Hits& part : parts) {
@@ -308,6 +329,7 @@ void collect(const std::vector<Hits>& parts, std::size_t row_bytes, bool partner
     places.finish();
     out.outcomes.hits.resize(count);
     out.outcomes.bits.resize(count * row_bytes);
+    out.partners.resize(count * every_partner);
     for (const Hits& part : parts) {
         auto& [rows, reached] = out.contested;
         rows.insert(rows.end(), part.contested.begin(), part.contested.end());
@@ -317,6 +339,8 @@ void collect(const std::vector<Hits>& parts, std::size_t row_bytes, bool partner
             out.outcomes.hits[to] = part.place[h];
             std::memcpy(out.outcomes.bits.data() + to * row_bytes, part.bits.data() + h * row_bytes,
                         row_bytes);
+            std::copy_n(part.partners.data() + h * every_partner, every_partner,
+                        out.partners.data() + to * every_partner);
             if (!partners) continue;
             out.partner[index(part.place[h])] = part.partner[h];
             out.overlap[index(part.place[h])] = part.overlap[h];
@@ -382,7 +406,9 @@ Matched match(const Truth& truth, const Found& found, const Settings& settings, 
         }
     });
     collect(hits, settings.area_low.size() * 2 * bytes_for(settings.thresholds.size()),
-            settings.partners_at >= 0, out);
+            settings.partners_at >= 0,
+            settings.every_partner ? settings.area_low.size() * settings.thresholds.size() : 0,
+            out);
     return out;
 }
 

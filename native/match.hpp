@@ -38,6 +38,9 @@ struct Found {
     const std::int32_t *image_rows, *category_rows;  // rows of the truth's, or -1
     const double *score, *box;
     MaskColumn masks;
+    // Where not null: the areas of detections, and those that leave an object they match free.
+    const double* area = nullptr;
+    const std::uint8_t* leaves_free = nullptr;
 };
 
 struct Settings {
@@ -48,6 +51,7 @@ struct Settings {
     bool area_from_box;                       // a detection's area is its box's, not its mask's
     int partners_at;  // threshold at which to tell what each detection is matched with, or -1
     bool objects;     // tell at which thresholds each object is matched
+    bool every_partner = false;  // tell what hits match in each range of area, at each threshold
 };
 
 // Rows that another order of equal scores in their image might match otherwise, in any order, and
@@ -69,8 +73,11 @@ struct Matched {
     std::vector<std::int32_t> partner;  // [K] row of the ground truth matched in the first range of
                                         // area, or -1; empty where not asked for
     std::vector<double> overlap;        // [K] overlap with it; 0 where there is none
-    std::vector<std::uint8_t> objects;  // [G, A, bytes] thresholds at which each object that is to
-                                        // be found is matched; empty where not asked for
+    std::vector<std::int32_t> partners;  // [hits, A, T] row of the ground truth matched, or -1,
+                                         // whether it reads as unmatched or not; empty where not
+                                         // asked for
+    std::vector<std::uint8_t> objects;   // [G, A, bytes] thresholds at which each object that is to
+                                         // be found is matched; empty where not asked for
     Contested contested;
 };
 

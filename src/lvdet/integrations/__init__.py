@@ -1,0 +1,5 @@
+"""lvdet where its users already are: drop-in replacements for `pycocotools` and `lvis`."""
+
+from lvdet.integrations.patching import patch, unpatch
+
+__all__ = ["patch", "unpatch"]
