@@ -16,8 +16,8 @@ _ANY_LINES = ("...", "…")
 def same(expected: str, printed: str, *, shape: bool = False) -> bool:
     """Whether the output of a command matches the page.
 
-    A line `...` stands for any lines, `…` inside a line for anything. A printed line may be broken at a
-    space on the page. Times are not compared; with `shape`, numbers are not either.
+    A line `...` stands for any lines, `…` inside a line for anything. A printed line may be broken
+    at a space on the page. Times are not compared; with `shape`, numbers are not either.
     """
     wanted = _normal(expected, shape).splitlines()
     pattern = ""

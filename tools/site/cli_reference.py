@@ -64,7 +64,7 @@ def _command(name: str, command: Any) -> Iterator[str]:
 
 def _row(parameter: Any, context: Any) -> str:
     if parameter.param_type_name == "argument":
-        name = f"`{parameter.make_metavar(context)}`"
+        name = f"`{parameter.metavar or parameter.name.upper()}`"
         return f"| {name} | {_cell(parameter.help or '')} |"
     flags, text = parameter.get_help_record(context)
     return f"| `{_cell(flags)}` | {_cell(text)} |"

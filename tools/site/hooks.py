@@ -21,8 +21,8 @@ GENERATED = {
 _NO_RESULTS = """\
 # Results
 
-No run of the [paper's experiments](../experiments.md) has been recorded here yet. `make results` writes this
-page from the files of runs.
+No run of the [paper's experiments](../experiments.md) has been recorded here yet. `make results`
+writes this page from the files of runs.
 """
 
 
@@ -42,6 +42,6 @@ def on_files(files: Files, config: Any) -> Files:
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Makes links to files outside of `docs` links of the site."""
     path = page.file.src_uri
-    if path in GENERATED or path in PAGES.values() and path != "index.md":
+    if path in GENERATED or (path in PAGES.values() and path != "index.md"):
         return markdown
     return links_for_site(markdown, f"docs/{path}", path)

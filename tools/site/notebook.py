@@ -2,8 +2,8 @@
 
     python tools/site/notebook.py [FOLDER]
 
-runs docs/tutorial.ipynb in FOLDER, which holds `demo` (by default the current folder), and writes the
-outputs into the notebook.
+runs docs/tutorial.ipynb in FOLDER, which holds `demo` (by default the current folder), and writes
+the outputs into the notebook.
 """
 
 from __future__ import annotations

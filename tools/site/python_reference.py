@@ -12,8 +12,8 @@ import lvdet
 _HEAD = """\
 # Python
 
-Generated from the docstrings of `lvdet.__all__`. Wherever annotations or detections are expected, tables and
-paths of files are both accepted.
+Generated from the docstrings of `lvdet.__all__`. Wherever annotations or detections are expected,
+tables and paths of files are both accepted.
 """
 _PARAMETERS = re.compile(r"^\*{0,2}\w+(?:, \w+)*: ")
 _LINE = 92
