@@ -147,6 +147,7 @@ def test_refusals(folder: Path, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.long
 def test_a_checkpoint_of_detectron2(folder: Path, tmp_path: Path) -> None:
     """Its classes are the annotations' categories; a folder of images does not name them."""
     torch.manual_seed(0)
