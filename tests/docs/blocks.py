@@ -6,6 +6,7 @@ A comment on the line above a block's fence says how it is run:
     <!-- long -->               takes over 5 seconds: `make test-long` runs it
     <!-- shape: REASON -->      numbers in the output may differ: it trains
     <!-- first: COMMAND -->     a command to run before, which the page does not show
+    <!-- setup: PYTHON -->      statements to run before a Python block, not shown either
 
 Several comments may stand above each other.
 """
@@ -19,7 +20,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 _FENCE = re.compile(r"(?P<indent> *)```(?P<language>\w*)\s*")
-_COMMENT = re.compile(r"\s*<!-- (not run|long|shape|first)(?:: (.*?))? -->\s*")
+_COMMENT = re.compile(r"\s*<!-- (not run|long|shape|first|setup)(?:: (.*?))? -->\s*")
 
 
 @dataclass(frozen=True)

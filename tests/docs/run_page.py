@@ -27,6 +27,8 @@ def differences(page: str, folder: Path, *, long: bool = False) -> Iterator[str]
         for command in block.said("first"):
             code, printed = _shell(command, folder)
             assert code == 0, f"{where}: {command}\n{printed}"
+        for statements in block.said("setup"):
+            exec(compile(statements, where, "exec"), names)
         if block.language == "console":
             yield from _console(block, folder, where)
         else:

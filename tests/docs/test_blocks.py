@@ -28,7 +28,7 @@ def test_long_blocks_print_what_the_page_says(page: str, folder: Path) -> None:
 @pytest.mark.parametrize("page", [page for page in pages() if page not in PENDING])
 def test_comments_have_reasons_and_blocks_have_commands(page: str) -> None:
     for block in blocks(page):
-        for word in ("not run", "shape", "first"):
+        for word in ("not run", "shape", "first", "setup"):
             assert all(block.said(word)), f"{page}:{block.line}: <!-- {word} --> without a reason"
         if block.language == "console":
             assert list(commands(block.text)), f"{page}:{block.line}: no line begins with $"
