@@ -8,6 +8,8 @@ import re
 from typing import Any
 
 _TIME = re.compile(r"\b\d[\d,.]* ?(?:s|ms|seconds?|minutes?|images/s|masks/s)\b(?: left)?")
+#: What training says now and then.
+_WAITS = re.compile(r" +waits for data \d+%")
 _NUMBER = re.compile(r"[-+]?\b\d[\d,.]*\b")
 #: On a line of its own: any lines.
 _ANY_LINES = ("...", "…")
@@ -33,7 +35,7 @@ def same(expected: str, printed: str, *, shape: bool = False) -> bool:
 def _normal(text: str, shape: bool) -> str:
     text = _TIME.sub("<time>", text)
     if shape:
-        text = re.sub(r"[ \t]+", " ", _NUMBER.sub("0", text))
+        text = re.sub(r"[ \t]+", " ", _NUMBER.sub("0", _WAITS.sub("", text)))
     return "\n".join(line.rstrip() for line in text.strip("\n").splitlines())
 
 

@@ -68,12 +68,13 @@ def _shell(command: str, folder: Path) -> tuple[int, str]:
     done = subprocess.run(
         ["bash", "-c", command],
         cwd=folder,
-        env={**os.environ, "PATH": path, "COLUMNS": "200", "PYTHONWARNINGS": "default"},
-        capture_output=True,
+        env={**os.environ, "PATH": path, "COLUMNS": "200", "PYTHONUNBUFFERED": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         text=True,
         check=False,
     )
-    return done.returncode, done.stdout + done.stderr
+    return done.returncode, done.stdout
 
 
 def _python(block: Block, output: Block | None, names: dict[str, Any], where: str) -> Iterator[str]:
