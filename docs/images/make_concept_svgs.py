@@ -134,7 +134,7 @@ def limit(gt: lvdet.GroundTruth, dt: lvdet.Detections) -> None:
         picture.line([place(50, fixed[name]), end], colour, dashed=True)
         picture.text(end[0] + 14, end[1] + 5, f"{name} {100 * fixed[name]:.1f}", colour, bold=True)
     picture.text(70, 34, "AP by detections per image", bold=True)
-    picture.text(290, 34, "dashed: AP-Fixed", "dim", size=13)
+    picture.text(330, 34, "dashed: AP-Fixed", "dim", size=13)
     picture.text(320, 320, "detections per image", "dim", anchor="middle", size=12)
     picture.save("limit.svg")
 
