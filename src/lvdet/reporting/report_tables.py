@@ -14,9 +14,9 @@ from lvdet.reporting.detector_study import Study
 
 _COMPETE = " Classes compete for the limit."
 _SAYS = {
-    "old": "The mean over classes, as most papers report it.",
-    "fixed": "The mean over classes. Classes do not compete.",
-    "pool": "One ranking over all classes: scores have to be comparable across classes.",
+    "old": "Mean over classes, as most papers report it.",
+    "fixed": "Mean over classes. Classes do not compete.",
+    "pool": "One ranking of all classes. Scores must be comparable across classes.",
 }
 _DETAILS = ("AP50", "AP75", "APs", "APm", "APl", "AR")
 
@@ -37,7 +37,7 @@ def headlines(studies: Sequence[Study]) -> list[Headline]:
     return [
         Headline(
             _title(name),
-            result.budget,
+            budget_words(result.budget),
             _cells(studies, name, "AP"),
             _SAYS[name] + (_COMPETE if name == "old" and first.inputs["format"] == "lvis" else ""),
         )
@@ -54,6 +54,38 @@ def detail_table(studies: Sequence[Study]) -> Layout:
     """The same by IoU and by size, and recall."""
     title = "AP by IoU and object size, and recall, in percent"
     return _metric_table("details", title, studies, _DETAILS)
+
+
+def metric_table(studies: Sequence[Study]) -> Layout:
+    """All of that as a wide table: a line for each protocol and detector, a column per metric."""
+    protocols = studies[0].evaluation
+    table = {
+        metric: [cell for name in protocols for cell in _cells(studies, name, metric)]
+        for metric in (*NAMES, *_DETAILS)
+    }
+    undefined = percent(None)
+    metrics = [
+        metric
+        for metric, cells in table.items()
+        if metric == "AP" or any(cell.value != undefined for cell in cells)
+    ]
+    names = [f"{study.name}, " if len(studies) > 1 else "" for study in studies]
+    labels = [f"{name}{_title(protocol)}" for protocol in protocols for name in names]
+    lines = [
+        [Cell(label), *(table[metric][place] for metric in metrics)]
+        for place, label in enumerate(labels)
+    ]
+    return Layout("metrics", "AP and recall, in percent", ["", *metrics], lines)
+
+
+def budget_words(budget: str) -> str:
+    """A budget as a reader says it: "300 detections per image"."""
+    parts = []
+    for part in budget.split(","):
+        limit, *per = part.split("/")
+        number = f"{int(limit):,}" if limit.isdecimal() else limit
+        parts.append(f"{number} detections per {' and '.join(per)}")
+    return ", then ".join(parts)
 
 
 def calibration_table(studies: Sequence[Study]) -> Layout | None:
