@@ -14,7 +14,7 @@ from lvdet.tables.masks import Masks
 #: Cells along the longer side of a mask's box: details smaller than a cell are not drawn.
 CELLS = 128
 #: Distance in cells by which an outline may be off.
-TOLERANCE = 0.5
+TOLERANCE = 0.7
 #: Outlines of parts and holes that are drawn, the longest ones.
 MOST_PARTS = 100
 

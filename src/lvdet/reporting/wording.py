@@ -57,11 +57,11 @@ def _numbers_alone(report: Report) -> str:
         return f"Classes compete for room under AP-Old but not under AP-Fixed, and {pool}"
     limit = f"The limit of {LVIS_PER_IMAGE} detections per image, which all classes share,"
     if abs(fixed - old) < SMALL:
-        effect = "makes no difference to this detector"
+        effect = "makes no difference to these results"
     else:
-        verb = "costs this detector" if old < fixed else "is worth"
+        verb = "costs these results" if old < fixed else "is worth"
         effect = f"{verb} {abs(fixed - old):.2f} points"
-    return f"{limit} {effect} (AP-Old versus AP-Fixed), and {pool}"
+    return f"{limit} {effect} (AP-Old versus AP-Fixed); {pool}"
 
 
 def _two(baseline: str, other: Compared) -> str:
