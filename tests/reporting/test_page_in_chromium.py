@@ -236,6 +236,95 @@ def test_passes_axe(
         assert found.violations_count == 0, found.generate_report()
 
 
+@pytest.fixture(scope="module")
+def pictures(browser: Browser, small_page: Path) -> Iterator[Opened]:
+    """A page with masks drawn on images."""
+    with opening(browser, small_page, WIDE) as one:
+        yield one
+
+
+def test_nothing_but_the_page_itself_runs(pictures: Opened) -> None:
+    """Scripts that get into the page do not run, and nothing is fetched."""
+    pictures.page.evaluate(
+        "() => { const script = document.createElement('script');"
+        " script.textContent = 'window.harmed = 1'; document.head.append(script);"
+        " const link = document.createElement('img'); document.body.append(link);"
+        " link.setAttribute('onerror', 'window.harmed = 1'); link.src = 'http://localhost:1/';"
+        " link.remove(); }"
+    )
+    assert pictures.page.evaluate(
+        "fetch('http://localhost:1/').catch(error => error.message)"
+    ).startswith("Failed")
+    wait_until(pictures.page, "!window.harmed")
+    refused = [text for text in pictures.messages if "Content Security Policy" in text]
+    assert len(refused) >= 3
+    pictures.messages.clear()
+
+
+def test_masks_are_drawn_as_masks(pictures: Opened) -> None:
+    """Ellipses fill π/4 of their boxes."""
+    filled = pictures.page.evaluate(
+        """[...document.querySelectorAll(".picture:not([hidden]) .scene g")].map(mark => {
+            const use = mark.querySelector("use"), box = mark.getBBox();
+            const path = document.querySelector(use.getAttribute("href"));
+            const at = (x, y) => path.isPointInFill(new DOMPoint(x, y));
+            let inside = 0;
+            for (let y = 0; y < 20; y++) for (let x = 0; x < 20; x++)
+              inside += at(box.x + (x + .5) / 20 * box.width, box.y + (y + .5) / 20 * box.height);
+            return [Math.min(box.width, box.height), inside / 400];
+        })"""
+    )
+    large = [share for side, share in filled if side > 20]
+    assert len(large) > 20
+    assert np.abs(np.array(large) - np.pi / 4).max() < 0.05
+
+
+def test_detections_are_highlighted_from_their_list(pictures: Opened) -> None:
+    page = pictures.page
+    side = page.locator(".picture:not([hidden]) .side").first
+    picked = side.locator(".scene g.picked")
+    assert picked.count() == 0
+    side.locator(".boxes li").nth(3).hover()
+    assert picked.get_attribute("data-rank") == "4"
+    assert side.locator(".scene text.picked").is_visible()
+    page.mouse.move(0, 0)
+    assert picked.count() == 0
+    side.locator(".boxes li").first.focus()
+    for key, rank in (("ArrowDown", "2"), ("End", "20"), ("ArrowDown", "20"), ("ArrowUp", "19")):
+        page.keyboard.press(key)
+        assert picked.get_attribute("data-rank") == rank
+    assert side.locator(".boxes li[tabindex='0']").count() == 1
+    page.keyboard.press("Tab")
+    assert picked.count() == 0
+
+
+def test_lists_stay_in_their_columns(pictures: Opened) -> None:
+    """Though names are long; and numbers that are seen do not overlap."""
+    overlaps = """selector => [...document.querySelectorAll(".picture:not([hidden]) .side")]
+        .flatMap(side => {
+            const boxes = [...side.querySelectorAll(selector)].map(e => e.getBoundingClientRect())
+              .filter(box => box.width);
+            return boxes.flatMap((a, i) => boxes.slice(i + 1).filter(b => a.left < b.right - 1
+              && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1));
+        }).length"""
+    assert pictures.page.evaluate(overlaps, ".boxes li") == 0
+    assert pictures.page.evaluate(
+        "[...document.querySelectorAll('.picture:not([hidden]) li')]"
+        ".every(item => item.scrollWidth <= item.clientWidth + 1)"
+    )
+
+
+def test_the_first_screen_says_it_all(shared: Opened) -> None:
+    """Three numbers with their budgets, a sentence and a warning."""
+    shared.as_at_first().page.evaluate("scrollTo(0, 0)")
+    for selector in (".number .value", ".lead", ".warnings p"):
+        for box in (one.bounding_box() for one in shared.page.locator(selector).all()):
+            assert box is not None
+            assert box["y"] + box["height"] <= WIDE[1], selector
+    budgets = [dt.inner_text() for dt in shared.page.locator(".number dt + dd").all()]
+    assert budgets == ["300 detections per image", *["10,000 detections per class"] * 2]
+
+
 def test_fits_its_screen(opened: Opened, on_phone: Opened) -> None:
     for one, (width, _) in ((opened, WIDE), (on_phone, PHONE)):
         one.scroll_through()
