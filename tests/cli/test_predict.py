@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import re
 import shutil
 from pathlib import Path
@@ -15,6 +16,7 @@ from PIL import Image
 from cli.run_lvdet import lvdet_call
 from inference.brute_force import records_of
 from inference.tiny_run import write_run
+from training.weights.test_foreign_detector import detectron2_state
 
 torch.set_num_threads(1)
 
@@ -143,3 +145,20 @@ def test_refusals(folder: Path, tmp_path: Path) -> None:
     lvdet_call("predict", folder / "run", tmp_path / "images", *out, "--workers", "0").refused(
         "a.png: the image cannot be read"
     )
+
+
+@pytest.mark.long
+def test_a_checkpoint_of_detectron2(folder: Path, tmp_path: Path) -> None:
+    """Its classes are the annotations' categories; a folder of images does not name them."""
+    torch.manual_seed(0)
+    state = {name: tensor.numpy() for name, tensor in detectron2_state(4, 1).items()}
+    model, out = tmp_path / "model.pkl", tmp_path / "out.json"
+    model.write_bytes(pickle.dumps({"model": state}, 4))
+    images, val = ("--images", folder / "images"), folder / "val.json"
+    done = lvdet_call("predict", model, val, *images, "-o", out, *QUICK, "--no-masks").good()
+    assert re.search(r"wrote .*out\.json: \d+ detections of [1-4] classes", done.out)
+    assert {row["category_id"] for row in records_of(out)} <= {2, 3, 5, 9}
+    call = ("predict", model, folder / "images", "-o", out, *QUICK)
+    lvdet_call(*call).refused("does not name its 4 classes; pass --annotations")
+    run = ("predict", folder / "run", val, *images, "-o", out, "--overwrite", *QUICK)
+    lvdet_call(*run, "--annotations", val).refused("takes no --annotations or --convention")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,6 +20,7 @@ from lvdet.calibration.labelled_scores import require_chances
 from lvdet.calibration.located import located
 from lvdet.calibration.maps import Floats
 from lvdet.evaluation.pair import Pair
+from lvdet.tables.columns import take
 
 
 def localised_errors(
@@ -35,9 +34,10 @@ def localised_errors(
     """The three errors of the detections that a mask over the ranking ([N], None for all) leaves;
     budget and thresholds say what it was made by. LaECE and LaACE are of a match at
     `iou_threshold`, 0 for any overlap: the pair's own where its options have partners there."""
+    score, right, category = _sure(pair, keep)
     placed = located(pair, iou_threshold, keep)
     require_chances(placed.score, lambda _: pair.results.source)
-    placed = replace(placed, score=np.clip(placed.score, 0.0, 1.0))
+    np.clip(placed.score, 0.0, 1.0, out=placed.score)
     groups = pair.gt.categories.groups()
     suffix = "" if iou_threshold else "_0"
 
@@ -56,7 +56,6 @@ def localised_errors(
             values,
         )
 
-    score, right, category = _sure(pair, keep)
     return [
         by_class("LaECE", LAECE_BINS, localisation_ece(placed)),
         by_class("LaACE", None, localisation_ace(placed)),
@@ -84,8 +83,10 @@ def _sure(
     matches, place = pair.matched_at(DECE_IOU_THRESHOLD)
     right, ignored = matches.flags(place)
     rows = matches.kept(keep)
-    score = pair.results.ranking.score[matches.detection]
-    counted = ~ignored & (score >= DECE_MINIMUM_SCORE)
+    score = pair.results.ranking.score
+    counted = take(score >= DECE_MINIMUM_SCORE, matches.detection)
+    counted &= ~ignored
     if rows is not None:
         counted &= rows
-    return np.minimum(score[counted], 1.0), right[counted], matches.category[counted]
+    sure = np.minimum(score[matches.detection[counted]], 1.0)
+    return sure, right[counted], matches.category[counted]

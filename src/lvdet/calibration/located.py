@@ -39,7 +39,8 @@ class Located:
 
     def class_rows(self) -> list[slice]:
         """[C] the rows of each class."""
-        ends = np.searchsorted(self.category, np.arange(len(self.objects) + 1))
+        rows = np.arange(len(self.objects) + 1, dtype=self.category.dtype)
+        ends = np.searchsorted(self.category, rows)
         return [slice(first, end) for first, end in pairwise(ends.tolist())]
 
 
@@ -70,11 +71,12 @@ def located(pair: Pair, threshold: float, keep: NDArray[np.bool_] | None) -> Loc
     rows = matches.kept(keep)
     if rows is not None:
         counted &= rows
-    right = matched[counted]
+    right, overlap = matched[counted], matches.overlap[counted]
+    overlap[~right] = 0.0
     return Located(
         pair.results.ranking.score[matches.detection[counted]],
         right,
-        np.where(right, matches.overlap[counted], 0.0),
+        overlap,
         matches.category[counted],
         matches.truth[:, 0],
     )

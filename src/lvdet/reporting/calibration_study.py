@@ -122,15 +122,6 @@ def study_calibration(
     trial = _trial(judge, source)
     limit = old_budget(gt.federated)
     limited = limit.limit < limit.most(pair.results)
-    scores: Floats | None = None
-    if all_scores or limited:  # those that count nowhere take up the limit per image
-        scores = _scores(trial, source, ranking, update)
-        new = scores[judged]
-    else:
-        new = _scores(trial, source, judge.pair.results.ranking, update)
-    before_curves, after_curves = _curves(judge.samples), _curves(judge.rescored(new))
-    judge.forget()
-    after = judge.pair.with_scores(new)
     budget = describe([per_class, limit])
 
     def errors(scored: Pair, score: Floats | None, curve: ReliabilityCurve) -> list[DetectionError]:
@@ -143,7 +134,17 @@ def study_calibration(
             *localised_errors(scored, FOREGROUND, left, budget=budget),
         ]
 
+    before_curves = _curves(judge.samples)
     errors_before = errors(judge.pair, ranking.score, before_curves["all"])
+    scores: Floats | None = None
+    if all_scores or limited:  # those that count nowhere take up the limit per image
+        scores = _scores(trial, source, ranking, update)
+        new = scores if judged.all() else scores[judged]
+    else:
+        new = _scores(trial, source, judge.pair.results.ranking, update)
+    after_curves = _curves(judge.rescored(new))
+    judge.forget()
+    after = judge.pair.with_scores(new)
     errors_after = errors(after, scores, after_curves["all"])
     rescored = None
     if all_scores and scores is not None:
