@@ -90,7 +90,7 @@ def _several(comparison: Comparison) -> str:
         )
         if names
     ]
-    return f"Compared with {comparison.baseline} under AP-Fixed, {', '.join(parts)}."
+    return f"Compared with {comparison.baseline} under AP-Fixed, {_listed(parts)}."
 
 
 def _signs(changes: Mapping[str, Difference]) -> tuple[list[str], list[str], list[str]]:
