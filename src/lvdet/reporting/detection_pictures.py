@@ -26,15 +26,15 @@ from lvdet.tables.problems import image_rows
 
 #: Detections drawn on an image, and exchanged ones listed beside it at most.
 TOP, MOST_EXCHANGED = 20, 10
-#: The longer side of a thumbnail in pixels, its quality as JPEG, and pixels read at most.
+#: The longer side of a thumbnail in pixels, its JPEG quality, and the most pixels read.
 SIDE, QUALITY, MOST_PIXELS = 640, 80, 1 << 27
-#: Images that are shown where none are asked for, and at most.
+#: Images shown by default, and at most.
 SHOWN, MOST_SHOWN = 8, 50
 
 
 @dataclass(frozen=True)
 class PictureFolder:
-    """Where images lie, and which of them are asked for (none: those that change most)."""
+    """A folder of images, and the ids of those to show (none: those that change most)."""
 
     path: Path
     image_ids: tuple[int, ...] = ()
@@ -48,7 +48,7 @@ class PictureFolder:
             )
 
     def find(self, file_name: str) -> Path | None:
-        """The file of that name, or of its last part, in the folder or in a folder of it; never
+        """The file of that name, or of its last part, in the folder or one of its subfolders; never
         outside."""
         root, *_ = self._folders
         if not file_name or "\0" in file_name:
@@ -174,8 +174,9 @@ def _chosen(
     image: NDArray[np.int32],
     folder: PictureFolder,
 ) -> list[tuple[int, bytes, tuple[int, int]]]:
-    """Rows of images, with their thumbnails and sizes: those asked for, or those where calibration
-    exchanges most of the best detections that count, of which some may be missing or damaged."""
+    """Rows of images, with their thumbnails and sizes: the requested ones, or those where
+    calibration exchanges the most of the best detections that count. Of the latter, missing and
+    damaged images are skipped."""
     gt = pair.gt
     if folder.image_ids:
         rows = _asked(gt, folder.image_ids)

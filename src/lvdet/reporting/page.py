@@ -44,7 +44,7 @@ _SIGNS = {"right": "✓", "wrong": "✗", "not counted": "–"}
 
 
 def render(report: Report) -> str:
-    """The page, which needs nothing but itself."""
+    """The page, self-contained."""
     studies, comparison = report.studies, report.comparison
     evaluation = studies[0].evaluation
     figures = all_figures(studies, comparison)
@@ -127,7 +127,7 @@ def _own(name: str) -> Markup:
 
 
 def _plain(figure: go.Figure | None) -> dict[str, Any] | None:
-    """A figure as the page draws it, which has templates of its own."""
+    """A figure without its template: the page has its own."""
     if figure is None:
         return None
     content: dict[str, Any] = figure.to_plotly_json()
@@ -136,7 +136,7 @@ def _plain(figure: go.Figure | None) -> dict[str, Any] | None:
 
 
 def _sections(report: Report) -> dict[str, str]:
-    """The sections of the page: where they are and what they are called."""
+    """Ids and titles of the sections."""
     sections = {"numbers": "Three numbers"}
     if report.comparison is not None:
         sections["comparison"] = "Comparison"
@@ -154,7 +154,7 @@ def _sections(report: Report) -> dict[str, str]:
 
 
 def _thumbnails(report: Report) -> list[dict[str, Any]]:
-    """Each image once, however many detectors show it."""
+    """Each image once, even if several detectors show it."""
     found = {}
     for study in report.studies:
         for picture in study.pictures:

@@ -46,18 +46,18 @@ def headlines(studies: Sequence[Study]) -> list[Headline]:
 
 
 def protocol_table(studies: Sequence[Study]) -> Layout:
-    """Protocols by frequency, with a column for each detector; deltas are from the first."""
+    """Protocols by frequency group, one column per detector; deltas are from the first."""
     return _metric_table("protocols", "The three protocols, in percent", studies, NAMES)
 
 
 def detail_table(studies: Sequence[Study]) -> Layout:
-    """The same by IoU and by size, and recall."""
+    """AP by IoU and by object size, and recall."""
     title = "AP by IoU and object size, and recall, in percent"
     return _metric_table("details", title, studies, _DETAILS)
 
 
 def metric_table(studies: Sequence[Study]) -> Layout:
-    """All of that as a wide table: a line for each protocol and detector, a column per metric."""
+    """All of these metrics as a wide table: one line per protocol and detector."""
     protocols = studies[0].evaluation
     table = {
         metric: [cell for name in protocols for cell in _cells(studies, name, metric)]
@@ -89,7 +89,7 @@ def budget_words(budget: str) -> str:
 
 
 def calibration_table(studies: Sequence[Study]) -> Layout | None:
-    """AP-Pool and calibration error before and after; None where nothing could be calibrated."""
+    """AP-Pool and calibration error before and after; None if nothing could be calibrated."""
     lines = []
     for study in studies:
         if study.calibration is None:
@@ -106,8 +106,8 @@ def calibration_table(studies: Sequence[Study]) -> Layout | None:
 
 
 def calibration_error_table(studies: Sequence[Study]) -> Layout | None:
-    """ECE, LaECE, LaACE and D-ECE before and after, each with what it was computed under; None
-    where nothing could be calibrated."""
+    """ECE, LaECE, LaACE and D-ECE before and after, each with its conditions; None if
+    nothing could be calibrated."""
     lines = []
     for study in studies:
         if study.calibration is None:
@@ -134,13 +134,13 @@ def calibration_error_table(studies: Sequence[Study]) -> Layout | None:
 
 
 def error_tables(studies: Sequence[Study]) -> list[Layout]:
-    """What kinds of errors there are, of each detector."""
+    """Kinds of errors, one table per detector."""
     tables = [study.diagnosis.layouts()[0] for study in studies]
     return [_named(*it, studies, "errors") for it in enumerate(tables)]
 
 
 def confusion_tables(studies: Sequence[Study]) -> list[Layout]:
-    """Which classes are confused, of each detector that confuses any."""
+    """Confused classes, one table per detector that confuses any."""
     tables = [study.diagnosis.layouts()[1:] for study in studies]
     return [
         _named(place, layout, studies, "confusions")
@@ -150,7 +150,7 @@ def confusion_tables(studies: Sequence[Study]) -> list[Layout]:
 
 
 def _named(place: int, layout: Layout, studies: Sequence[Study], label: str) -> Layout:
-    """The table of one detector, with a label to refer to it by, and the detector's name where
+    """The table of one detector, with a label to refer to it by, and with the detector's name if
     there are several."""
     if len(studies) == 1:
         return replace(layout, name=label)

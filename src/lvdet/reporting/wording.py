@@ -149,13 +149,13 @@ def error_words(report: Report) -> str:
     """What is counted as an error."""
     diagnosis = report.studies[0].diagnosis
     says = (
-        f"Incorrect detections at IoU {diagnosis.foreground:g} by cause, and missed objects, among "
-        f"the best {budget_words(diagnosis.budget)}."
+        f"Incorrect detections (at IoU {diagnosis.foreground:g}) by cause, and missed objects, "
+        f"with the best {budget_words(diagnosis.budget)}."
     )
     if report.federated:
         says += (
             " A class counts only in images where it was verified. Even there, a detection of an "
-            "object that was not annotated counts as background."
+            "object that was not annotated may count as background."
         )
     return says
 
