@@ -350,6 +350,7 @@ def check_print(page: Page, target: Path) -> None:
         page, "[...document.querySelectorAll('.canvas')].every(c => c.querySelector('.main-svg'))"
     )
     assert not page.locator(".bar").is_visible()
+    assert all(warning.is_visible() for warning in page.locator(".warnings li").all())
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     ink = page.evaluate("document.querySelector('.canvas .xtitle').style.fill")
     assert _lightness(ink) < 0.2

@@ -70,9 +70,14 @@
   }
   if (modelChoice) modelChoice.addEventListener("change", () => setModel(Number(modelChoice.value)));
 
-  // Pages are printed light, with every figure.
-  addEventListener("beforeprint", () => { printing.now = true; drawAll(); });
-  addEventListener("afterprint", () => { printing.now = false; redraw(); });
+  // Pages are printed light, with every figure and every warning.
+  const folded = [...document.querySelectorAll("details:not([open])")];
+  function setPrinting(now) {
+    printing.now = now;
+    for (const part of folded) part.open = now;
+  }
+  addEventListener("beforeprint", () => { setPrinting(true); drawAll(); });
+  addEventListener("afterprint", () => { setPrinting(false); redraw(); });
 
   // ---- classes
   const classes = data.classes;
