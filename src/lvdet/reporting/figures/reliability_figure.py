@@ -26,7 +26,7 @@ def reliability(curves: dict[str, ReliabilityCurve]) -> go.Figure:
             x=[0, 1],
             y=[0, 1],
             mode="lines",
-            name="perfectly calibrated",
+            name="ideal",
             line={"color": GROUP_COLOURS["all"], "width": 1, "dash": "dot"},
             hoverinfo="skip",
         )
