@@ -31,13 +31,18 @@ def outcomes(matches: Matches, rows: int) -> NDArray[np.int8]:
 
 @dataclass(frozen=True)
 class Shown:
-    """A detection, for a reader. outcome: "right", "wrong" or "not counted", at IoU 0.5."""
+    """A detection, for a reader.
+
+    outcome: "right", "wrong" or "not counted", at IoU 0.5
+    row: its place among the detections
+    """
 
     category_id: int
     name: str
     score: float
     box: tuple[float, ...]
     outcome: str
+    row: int
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
@@ -71,6 +76,7 @@ class Showing:
             float(dt.score[row]),
             tuple(dt.box[row].tolist()),
             OUTCOMES[self._outcome[row]],
+            row,
         )
 
 
