@@ -135,7 +135,7 @@ def test_presets_of_coco_files(seed: int, tmp_path: Path) -> None:
     [
         ({"like": "nobody"}, "unknown preset 'nobody', expected one of lvis, detectron2"),
         ({"like": "coco"}, "'coco' is for COCO annotations"),
-        ({"like": "glip", "iou": "segm"}, "'glip' compares by bbox, not by segm"),
+        ({"like": "glip", "iou": "segm"}, "'glip' compares with iou bbox, not segm"),
         ({"like": "glip", "dets_per_class": 3}, "cannot be combined with protocols, budgets"),
         ({"like": "glip", "protocols": ["old"]}, "cannot be combined with protocols, budgets"),
         ({"like": "glip", "budgets": [CHAIN]}, "cannot be combined with protocols, budgets"),

@@ -270,7 +270,7 @@ BOX = [[0.0, 0.0, 1.0, 1.0]]
         ((5, BOX, [0.5], [1.5]), "image 5, row 0: label is 1.5"),
         ((5, BOX, [0.5], ["cat"]), "image 5: label is"),
         ((5, None, [0.5], [1]), "image 5: detections need boxes or masks"),
-        (("5.jpg", BOX, [0.5], [1]), "image_id is '5.jpg', not a whole number"),
+        (("5.jpg", BOX, [0.5], [1]), "image_id is '5.jpg', expected an integer"),
         ((5.0, BOX, [0.5], [1]), "image_id is 5.0"),
         ((True, BOX, [0.5], [1]), "image_id is True"),
         ((2**63, BOX, [0.5], [1]), "image_id is 9223372036854775808"),

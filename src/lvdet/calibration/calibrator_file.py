@@ -210,13 +210,13 @@ _SHAPES: dict[str, Callable[[dict[str, Any]], Map]] = {
 
 def _rising(values: Floats, key: str) -> Floats:
     if (values[1:] <= values[:-1]).any() or (values < 0).any() or (values > 1).any():
-        raise InputError(f"{key!r} must increase strictly within 0 to 1")
+        raise InputError(f"{key!r} must increase strictly between 0 and 1")
     return values
 
 
 def _chances(values: Floats) -> Floats:
     if (values < 0).any() or (values > 1).any():
-        raise InputError("'values' must be within 0 to 1")
+        raise InputError("'values' must be between 0 and 1")
     return values
 
 
@@ -250,7 +250,7 @@ def _whole(
         isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
         for value in values
     ):
-        raise InputError(f"{key!r} must hold only 64-bit integers")
+        raise InputError(f"{key!r} must contain only 64-bit integers")
     return np.array(_counted(values, key, count), dtype=np.int64)
 
 
@@ -262,13 +262,13 @@ def _numbers(
     if not isinstance(values, list) or not all(
         isinstance(value, int | float) and not isinstance(value, bool) for value in values
     ):
-        raise InputError(f"{key!r} must hold only numbers")
+        raise InputError(f"{key!r} must contain only numbers")
     try:
         array = np.array(_counted(values, key, count), dtype=np.float64)
     except OverflowError:  # a whole number beyond all floats
         array = np.array([np.inf])
     if not np.isfinite(array).all():
-        raise InputError(f"{key!r} holds numbers that are too large")
+        raise InputError(f"{key!r} contains numbers that are too large")
     return array
 
 

@@ -130,7 +130,7 @@ def errors_layout(errors: list[DetectionError]) -> Layout:
     groups = list(errors[0].by_frequency)
     return Layout(
         "",
-        "As other projects define them, in percent",
+        "Calibration errors as other projects define them, in percent",
         [
             *("", "all", *(FREQUENCY_NAMES[name] for name in groups)),
             *(*CONDITIONS, "detections", "classes"),

@@ -61,9 +61,7 @@ def _values(rows: Iterable[Any]) -> dict[int, float]:
             raise InputError(f"class {place:,} has no 'threshold'")
         number, value = row.get("id"), row["threshold"]
         if isinstance(number, bool) or not isinstance(number, int) or number in found:
-            raise InputError(
-                f"class {place:,}: id is {number!r:.40}, expected an integer of its own"
-            )
+            raise InputError(f"class {place:,}: id is {number!r:.40}, expected a distinct integer")
         if value is None:
             found[number] = math.nan
         elif (

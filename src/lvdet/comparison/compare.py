@@ -342,7 +342,8 @@ def _require_alike(pairs: Sequence[Pair]) -> None:
             raise InputError(f"{source} and {first.results.source} use different annotations")
         if pair.iou != first.iou:
             raise InputError(
-                f"{source} is compared by {pair.iou}, but {first.results.source} by {first.iou}"
+                f"{source} is compared with iou {pair.iou}, but {first.results.source} with "
+                f"{first.iou}"
             )
         ranking = pair.results.ranking
         kept = _native.count_rows(ranking.category, len(ranking.category_ids))

@@ -128,7 +128,7 @@ def reading_warnings(pair: Pair) -> list[str]:
     if zero_id:
         found.append(
             f"{gt.source} has an annotation with id 0, which the reference tools treat as "
-            "unmatched; lvdet counts it like any other (--exact-lvis does as they do)."
+            "unmatched; lvdet counts it like any other (--exact-lvis follows them)."
         )
     empty = int((gt.area <= 0).sum())
     if empty and gt.federated:
@@ -139,9 +139,9 @@ def reading_warnings(pair: Pair) -> list[str]:
     detections = results.detections
     if pair.iou != "bbox" and detections.masks is not None and detections.boxes_given:
         found.append(
-            f"{results.source} has boxes and masks: a detection's area is its mask's, but lvis "
-            "and pycocotools take its box's, so APs, APm and APl may differ (--exact-lvis does as "
-            "they do)."
+            f"{results.source} has boxes and masks: a detection's area is its mask's, but "
+            "lvis and pycocotools use its box's, so APs, APm and APl may differ "
+            "(--exact-lvis follows them)."
         )
     return found
 

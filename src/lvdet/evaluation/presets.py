@@ -15,7 +15,7 @@ from lvdet.limits.budgets import Budget, describe, parse_budget
 from lvdet.matching.match_options import DEFAULT, MatchOptions
 from lvdet.tables.ground_truth import GroundTruth
 
-_CHUNKS = "keeps 300 detections per image of every 40 classes during inference"
+_CHUNKS = "keeps 300 detections per image and group of 40 classes during inference"
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Preset:
                 f"preset {self.name!r} cannot be combined with thresholds or exact_lvis"
             )
         if asked.iou is not None and self.iou not in (None, asked.iou):
-            raise InputError(f"preset {self.name!r} compares by {self.iou}, not by {asked.iou}")
+            raise InputError(f"preset {self.name!r} compares with iou {self.iou}, not {asked.iou}")
         return replace(asked, iou=asked.iou or self.iou, exact_lvis=True, mask_area=self.mask_area)
 
     def require(self, gt: GroundTruth) -> None:
@@ -68,14 +68,14 @@ class Preset:
         area = ""
         if iou != "bbox" and self.federated:
             area = ", a detection's area is its " + (
-                "mask's" if self.mask_area else "box's where it has one"
+                "mask's" if self.mask_area else "box's if it has one"
             )
         tool = "lvis" if self.federated else "pycocotools"
         found = [f"Evaluated like {self.title}: {self.chain}, the quirks of {tool}{area}."]
         if self.missing:
             found.append(
-                f"{self.title} also {self.missing}, which a results file does not show: lvdet "
-                f"applied {self.chain} alone."
+                f"{self.title} also {self.missing}, which cannot be seen in a results file: "
+                f"lvdet applied {self.chain} alone."
             )
         return found
 

@@ -63,8 +63,8 @@ def tie_warning(source: str, moved: Sequence[tuple[str, TieRange, int]]) -> str:
         for name, one, tied in moved
     ]
     return (
-        f"{source} has equal scores, and no order among them is right: depending on it, "
-        f"{'; '.join(texts)}. Write scores with all their digits."
+        f"{source} has equal scores, whose order is arbitrary: depending on it, "
+        f"{'; '.join(texts)}. Write scores at full precision."
     )
 
 

@@ -54,7 +54,9 @@ class Request:
         if self.jobs < 1:
             raise InputError(f"--jobs is {self.jobs}, expected 1 or more")
         if self.deadline is not None and self.deadline <= 0:
-            raise InputError(f"--deadline is {self.deadline:g}, expected seconds above 0")
+            raise InputError(
+                f"--deadline is {self.deadline:g}, expected a positive number of seconds"
+            )
         part_of_graph(self.only)
 
     @cached_property

@@ -48,7 +48,7 @@ class RunStatus(Result):
         if not left:
             return text
         if any(map(math.isnan, left)):
-            return f"{text}; the time of some is not known before a run like them"
+            return f"{text}; the time of some is unknown until a similar run is done"
         at_once = f" with {self.jobs} at once" if self.jobs > 1 else ""
         return f"{text}; about {sum(left) / self.jobs / 60:,.0f} min left{at_once}"
 

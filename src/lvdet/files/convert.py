@@ -47,7 +47,7 @@ def convert(
     known = KnownImages.of(images)
     repair = Repair.of(_left_to_repair(source, box_format), known, category_map or {})
     if dets_per_class is not None and len(set(repair.ids.values())) < len(repair.ids):
-        raise InputError("the category map joins classes, which cannot be combined with a limit")
+        raise InputError("the category map merges classes, which cannot be combined with a limit")
 
     def changed(table: Detections) -> Detections:
         table = repair.applied(table)
@@ -88,11 +88,11 @@ def _left_to_repair(source: object, box_format: str) -> str:
     }
     for path, name in said.items():
         if name not in ("xywh", box_format):
-            raise InputError(f"{path} says that its boxes are {name}, not {box_format}")
+            raise InputError(f"{path} declares its boxes as {name}, not {box_format}")
     if "xywh" in said.values() or len(said) < len(files.paths):
         for path, name in said.items():
             if name != "xywh":
-                raise InputError(f"{path} says that its boxes are {name}, other files do not")
+                raise InputError(f"{path} declares its boxes as {name}, but other files do not")
         return box_format
     return "xywh"
 

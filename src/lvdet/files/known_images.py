@@ -58,8 +58,8 @@ class KnownImages:
         """[N, 2] width and height of the images."""
         if self.gt is None:
             raise InputError(
-                f"{source}: boxes are fractions of images whose sizes only annotations can tell "
-                "(images=GT, --images GT)"
+                f"{source}: boxes are fractions of the image size: pass the annotations for "
+                "the sizes (images=GT, --images GT)"
             )
         rows = rows_of(self.gt.images.ids, ids)
         unknown = np.flatnonzero(rows < 0)

@@ -75,7 +75,7 @@ def read_whole(
     if row is not None:
         what = "is out of range"
         if values.dtype.kind == "f" and not float(values[row]).is_integer():
-            what = "is not a whole number"
+            what = "is not an integer"
         raise InputError(f"{source}, row {at + row:,}: {name} {values[row]} {what}")
     return np.ascontiguousarray(values, dtype=dtype)
 

@@ -29,9 +29,7 @@ class Repair:
         """Refuses what cannot be repaired."""
         require_box_format(box_format)
         if normalized(box_format) and images.gt is None:
-            raise InputError(
-                f"box format {box_format} needs the sizes of the images: pass --images GT"
-            )
+            raise InputError(f"box format {box_format} needs the image sizes: pass --images GT")
         return Repair(box_format, images, ids)
 
     def applied(self, table: Detections) -> Detections:

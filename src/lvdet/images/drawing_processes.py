@@ -40,7 +40,7 @@ def in_order(
             yield futures.pop().result()  # let go of, so that results do not pile up
     except BrokenProcessPool:
         raise OutputError(
-            "a worker process was killed, perhaps for lack of memory; use fewer --workers"
+            "a worker process was killed, probably for lack of memory; use fewer --workers"
         ) from None
     finally:
         pool.shutdown(cancel_futures=True)

@@ -86,7 +86,7 @@ class Settings:
             kind = "objects" if self.classes_per_image is None else "classes"
             number = self.objects if self.classes_per_image is None else self.classes_per_image
             raise InputError(
-                f"{self.images:,} images of {number:g} {kind} have room for {room:,} "
+                f"{self.images:,} images of {number:g} {kind} have room for only {room:,} "
                 f"classes, not {self.classes:,}: pass more --images or fewer --classes"
             )
 

@@ -19,17 +19,17 @@ MARK = "synth.json"
 def claim_folder(folder: Path, settings: Mapping[str, Any], *, overwrite: bool) -> None:
     """Makes the folder for a set, or empties that of an earlier one if it may."""
     if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder}: a file, expected a folder")
+        raise InputError(f"{folder}: is a file, expected a folder")
     try:
         filled = folder.is_dir() and any(folder.iterdir())
     except OSError as error:
         raise InputError(f"{folder}: {error.strerror or error}") from None
     if filled:
         if not (folder / MARK).is_file():
-            raise InputError(f"{folder}: has other files; pass a new or empty folder")
+            raise InputError(f"{folder}: contains other files; pass a new or empty folder")
         if not overwrite:
             raise InputError(
-                f"{folder}: already has an image set; pass another folder, or --overwrite"
+                f"{folder}: already contains an image set; pass another folder, or --overwrite"
             )
         _clear(folder)
     for part in (*PARTS, "annotations"):
@@ -52,7 +52,7 @@ def _clear(folder: Path) -> None:
         for path in files:
             path.unlink(missing_ok=True)
     except OSError as error:
-        raise OutputError(f"{path}: cannot be removed: {error.strerror or error}") from None
+        raise OutputError(f"{path}: cannot remove: {error.strerror or error}") from None
 
 
 def write_annotations(

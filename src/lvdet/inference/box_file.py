@@ -61,7 +61,7 @@ class BoxFile:
         for found, rows in self._rest:
             if found == image_id:
                 return rows
-        raise LvdetError(f"{self._path}: image {image_id} is not where it should be")
+        raise LvdetError(f"{self._path}: image {image_id} is not where it was expected")
 
 
 def rows_by_image(path: Path, category_ids: Sequence[int]) -> Iterator[tuple[int, Rows]]:

@@ -96,7 +96,7 @@ def device_of(name: str | None) -> torch.device:
             f"--device is {name!r}, expected a name such as cuda, cuda:1 or cpu"
         ) from None
     if device.type == "cuda" and not gpus:
-        raise InputError("--device is a GPU, but PyTorch finds none")
+        raise InputError("--device is {name!r}, but PyTorch finds no GPU")
     if device.type == "cuda" and (device.index or 0) >= gpus:
         raise InputError(f"--device is {name!r}, but there are {gpus} GPUs")
     if device.type == "cuda" and device.index is not None:
@@ -113,8 +113,8 @@ def predicting_processes(device: str | None) -> Iterator[Process]:
         return
     if device not in (None, "cuda", "cpu"):
         raise InputError(
-            f"--device is {device!r}, but of several processes each takes the GPU of its number: "
-            "pass cuda or cpu"
+            f"--device is {device!r}, but each of several processes uses the GPU of its own "
+            "rank: pass cuda or cpu"
         )
     with joined(device) as process:
         if not os.environ.get("LVDET_THREADS"):

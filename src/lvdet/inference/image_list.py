@@ -45,8 +45,8 @@ class ImageList:
         unknown = [number for number in self.categories if number not in known]
         if unknown:
             raise InputError(
-                f"{self.source}: {len(unknown):,} of {len(self.categories):,} categories are not "
-                f"among the checkpoint's {len(ids):,} classes, the first is {unknown[0]} "
+                f"{self.source}: {len(unknown):,} of {len(self.categories):,} categories are "
+                f"not among the checkpoint's {len(ids):,} classes, such as {unknown[0]} "
                 f"{self.categories[unknown[0]]!r}; their AP would be 0"
             )
 
@@ -61,8 +61,9 @@ class ImageList:
         if not missing:
             return None
         return (
-            f"{self.source} lacks {len(missing):,} of the checkpoint's {len(ids):,} classes, the "
-            f"first is {missing[0][0]} {missing[0][1]!r}; their detections are written too"
+            f"{self.source} lacks {len(missing):,} of the checkpoint's {len(ids):,} classes, "
+            f"such as {missing[0][0]} {missing[0][1]!r}; detections of these classes are "
+            "written too"
         )
 
     def find(self, wanted: str) -> Image:
@@ -80,14 +81,16 @@ def images_of(
     """The images of an annotation file, whose files are in `folder`, or those in a folder."""
     if source.is_dir():
         if folder is not None:
-            raise InputError(f"{source}: a folder of images, which takes no --images")
+            raise InputError(
+                f"{source}: is a folder of images; --images applies only to annotation files"
+            )
         return images_in(source)
     if not source.is_file():
         raise InputError(f"{source}: no such annotation file or folder of images")
     if source.suffix.lower() in ENDINGS:
-        raise InputError(f"{source}: an image, expected an annotation file or a folder")
+        raise InputError(f"{source}: is an image, expected an annotation file or a folder")
     if folder is None:
-        raise InputError(f"{source}: pass --images FOLDER, where its images are")
+        raise InputError(f"{source}: pass --images FOLDER, the folder with its images")
     return annotated_images(source, folder, progress)
 
 

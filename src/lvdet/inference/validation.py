@@ -82,7 +82,8 @@ def _vocabulary(detector: Detector, folder: Path, listed: ImageList) -> Vocabula
     ids = sorted(listed.categories)
     if len(ids) != detector.classes:
         raise InputError(
-            f"{listed.source}: has {len(ids):,} categories, the detector {detector.classes:,}"
+            f"{listed.source}: has {len(ids):,} categories, but the detector has "
+            f"{detector.classes:,}"
         )
     none = np.zeros(len(ids), dtype=np.int64)
     return Vocabulary(

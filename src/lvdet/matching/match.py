@@ -53,7 +53,9 @@ def match(
     iou, exact_lvis, levels = options.iou, options.exact_lvis, options.levels
     at = options.partners_at
     if at is not None and at not in levels:
-        raise InputError(f"partners are asked for at IoU {at:g}, which is not among the thresholds")
+        raise InputError(
+            f"partners were requested at IoU {at:g}, which is not among the thresholds"
+        )
     assert iou is not None
     require_comparable(gt, detections, iou)
     if exact_lvis and gt.federated:

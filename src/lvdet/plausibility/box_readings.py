@@ -202,7 +202,7 @@ def misread_boxes(
         "boxes",
         len(given),
         {"objects": len(given), "found_as_given": as_given, "found_otherwise": share},
-        f"The boxes in {source} only fit when {reading.name}: {share:.1%} of {len(given):,} "
+        f"The boxes in {source} fit only when {reading.name}: {share:.1%} of {len(given):,} "
         f"objects in {len(top.images):,} sampled images are found that way, {as_given:.1%} as "
         "given.",
         remedy,
@@ -222,8 +222,8 @@ def boxes_outside(gt: GroundTruth, results: Results, sample: Sample) -> Finding 
         "boxes-outside",
         count,
         {"boxes": len(outside), "outside": count},
-        f"{count:,} of {len(outside):,} boxes of {results.source} on {len(sample.images):,} images "
-        "have their centre outside of their image.",
+        f"{count:,} of {len(outside):,} boxes of {results.source} on {len(sample.images):,} "
+        "images have their centre outside their image.",
         "Write boxes as [x, y, width, height] in pixels of the original image.",
     )
 

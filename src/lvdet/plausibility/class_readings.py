@@ -309,7 +309,7 @@ def _finding(
         "classes",
         objects,
         {"objects": objects, "found_as_given": before, "found_otherwise": share},
-        f"The class ids in {results.source} only fit when read {mapping.name}: {share:.1%} of "
+        f"The class ids in {results.source} fit only when read {mapping.name}: {share:.1%} of "
         f"{objects:,} objects {what} that way, {before:.1%} as given.",
         f"Write the mapping with: lvdet check {gt.source} {results.source} "
         f"--category-map MAP.json, and repair the file with: lvdet convert {results.source} "

@@ -48,8 +48,9 @@ def misread_images(
                     "images",
                     len(found),
                     {"objects": len(found), "found_as_given": before, "found_otherwise": share},
-                    f"The image ids in {results.source} only fit when read {name}: {share:.1%} of "
-                    f"{len(found):,} objects are found that way, {before:.1%} as given.",
+                    f"The image ids in {results.source} fit only when read {name}: "
+                    f"{share:.1%} of {len(found):,} objects are found that way, {before:.1%} "
+                    "as given.",
                     "Write each detection with the id of its own image.",
                 )
             ]

@@ -92,7 +92,8 @@ def _reversed(
         "reversed-scores",
         total,
         {"objects": total, "found_by_highest": highest, "found_by_lowest": lowest},
-        f"The lowest scores of {results.source} are its best detections: of {total:,} objects, "
-        f"as many of the highest scores of each image find {highest:,}, of the lowest {lowest:,}.",
+        f"The lowest scores of {results.source} are its best detections: of {total:,} "
+        f"objects, the highest scores of each image find {highest:,}, and the same number of "
+        f"lowest scores find {lowest:,}.",
         "Write scores that rise with confidence.",
     )

@@ -71,7 +71,8 @@ class Settings:
         if self.verified_share is not None:
             if not 0 < self.verified_share <= 1:
                 raise InputError(
-                    f"verified_share is {self.verified_share}, expected a number above 0, at most 1"
+                    f"verified_share is {self.verified_share}, expected a number above 0 and "
+                    "at most 1"
                 )
             if self.style == "coco":
                 raise InputError("verified_share is for LVIS: in COCO every class is verified")

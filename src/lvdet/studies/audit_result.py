@@ -231,7 +231,7 @@ class Audit(Result):
             return "Some would have more in untruncated results, but the file does not show which."
         if self.class_cut is not None and self.cuts.missed_by_class(fixed, self._every):
             return f"Those with {self.class_cut.limit:,} would have more in untruncated results."
-        return "That is fine: the detector found no more of them or kept no lower scores."
+        return "This is fine: the detector found no more of them, or kept no lower scores."
 
     def _what_is_missing(self, budget: Budget) -> str:
         causes = []

@@ -101,7 +101,7 @@ class Categories:
             return np.sort(np.concatenate([groups[letter] for letter in sorted(letters)]))
         names = [part.strip() for part in text.split(",") if part.strip()]
         if not names:
-            raise InputError(f"classes {text!r} names no class")
+            raise InputError(f"classes {text!r} names no classes")
         return self.select(names)
 
 

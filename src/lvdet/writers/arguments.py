@@ -74,5 +74,7 @@ def budgets(dets_per_class: Any, dets_per_image: Any) -> tuple[int, int]:
             raise InputError(refusal)
     per_class, per_image = numbers
     if per_class == per_image == 0:
-        raise InputError("dets_per_class is 0 and so is dets_per_image, expected one above 0")
+        raise InputError(
+            "dets_per_class and dets_per_image are both 0, expected at least one above 0"
+        )
     return per_class, per_image

@@ -151,7 +151,7 @@ class TopKWriter:
         with self._lock:
             self._require_open()
             image = whole_number(
-                to_numpy(image_id), f"image_id is {image_id!r}, not a whole number"
+                to_numpy(image_id), f"image_id is {image_id!r}, expected an integer"
             )
             source = f"image {image}"
             if image in self._journal.images:
@@ -271,8 +271,8 @@ class TopKWriter:
                 return
             if self._journal.released:
                 raise OutputError(
-                    f"{self._target}: not written, an error ended the writer; open a new "
-                    "TopKWriter to resume"
+                    f"{self._target}: not written because of an error; open a new TopKWriter "
+                    "to resume"
                 )
             self._require_open()
             try:
@@ -325,7 +325,7 @@ class TopKWriter:
         wrong = (label < 0) | (label >= known)
         if wrong.any():
             raise InputError(
-                f"{source}: label {label[wrong][0]}, expected 0 to {known - 1}, a place in "
+                f"{source}: label {label[wrong][0]}, expected 0 to {known - 1}, an index into "
                 "category_ids"
             )
         return self._category_ids[label]

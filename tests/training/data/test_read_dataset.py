@@ -122,11 +122,11 @@ def test_missing_images(small):
 )
 def test_no_name_leads_out_of_the_folder(small, name):
     small.images[1]["file_name"] = name
-    with pytest.raises(InputError, match=r"image 10 has the file name .* leads out of"):
+    with pytest.raises(InputError, match=r"image 10 has the file name .* lies outside"):
         small.read()
     del small.images[1]["file_name"]
     small.images[1]["coco_url"] = "http://images.example/../10.png"
-    with pytest.raises(InputError, match="leads out of"):
+    with pytest.raises(InputError, match="lies outside"):
         small.read()
 
 

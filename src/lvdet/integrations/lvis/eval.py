@@ -83,7 +83,9 @@ class LVISEval:
         require_own(self, LVISEval, ("compute_iou", "evaluate_img"))
         p = self.params
         if not p.use_cats:
-            raise LvdetError("use_cats is 0, with which lvis finds nothing: use COCOeval's useCats")
+            raise LvdetError(
+                "use_cats is 0, with which lvis finds nothing: use useCats of COCOeval"
+            )
         p.img_ids = list(np.unique(p.img_ids))
         self._prepare()
         self._matched = MatchedCells(

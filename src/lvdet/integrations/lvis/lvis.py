@@ -31,7 +31,7 @@ class LVIS:
         self.logger.info("Loading annotations.")
         self.dataset: Record = self._load_json(annotation_path)
         if not isinstance(self.dataset, dict):
-            raise InputError(f"{annotation_path}: not an annotation file: it holds no object")
+            raise InputError(f"{annotation_path}: not an annotation file: expected a JSON object")
         self._create_index()
 
     def _load_json(self, path: str | os.PathLike[str]) -> Any:

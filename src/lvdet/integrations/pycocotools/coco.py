@@ -41,7 +41,7 @@ class COCO:
         start = time.time()
         dataset = json.loads(Path(annotation_file).read_bytes())
         if not isinstance(dataset, dict):
-            raise InputError(f"{annotation_file}: not an annotation file: it holds no object")
+            raise InputError(f"{annotation_file}: not an annotation file: expected a JSON object")
         print(f"Done (t={time.time() - start:0.2f}s)")
         self.dataset = dataset
         self.createIndex()

@@ -293,5 +293,7 @@ def _places(name: str, asked: Sequence[Any], evaluated: Any) -> list[int]:
     members = set(known)
     places = [place for place, one in enumerate(asked) if one in members]
     if any(place >= len(known) or known[place] != asked[place] for place in places):
-        raise LvdetError(f"{name} are not those of evaluate(), or not in its order: run it again")
+        raise LvdetError(
+            f"{name} differ from those that evaluate() used, or are in another order: run it again"
+        )
     return places

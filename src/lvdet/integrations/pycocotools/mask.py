@@ -94,7 +94,9 @@ def iou(dt: Any, gt: Any, pyiscrowd: Sequence[Any]) -> Any:
     crowd = np.array([bool(one) for one in pyiscrowd])
     encoded = [isinstance(side, list) and isinstance(side[0], dict) for side in (dt, gt)]
     if encoded[0] != encoded[1]:
-        raise InputError("overlaps are of boxes with boxes, or of masks with masks")
+        raise InputError(
+            "overlaps can be computed between boxes or between masks, not between a box and a mask"
+        )
     if encoded[0]:
         found, truth = _masks(dt).columns, _masks(gt).columns
         return _native.mask_overlaps(found, truth, crowd.view(np.uint8), thread_count())

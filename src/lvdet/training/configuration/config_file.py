@@ -43,9 +43,9 @@ _TYPES = {
 _WORDS = {
     str: "a string",
     bool: "true or false",
-    int: "a whole number",
+    int: "an integer",
     float: "a number",
-    tuple[int, ...]: "a list of whole numbers",
+    tuple[int, ...]: "a list of integers",
 }
 
 
@@ -78,7 +78,7 @@ def _located(path: Path) -> Path:
 def _chain(path: Path, after: tuple[Path, ...]) -> list[tuple[Path, dict[str, Any]]]:
     """A file's values and those it is based on, the base first."""
     if path.resolve() in after:
-        raise InputError(f"{after[0]}: base leads back to {path}")
+        raise InputError(f"{after[0]}: base is circular, it leads back to {path}")
     values = _read(path)
     base = values.pop("base", None)
     if base is None:

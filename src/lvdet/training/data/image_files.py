@@ -25,7 +25,7 @@ def read_picture(path: Path) -> Image.Image:
         raise InputError(f"{path}: no such file") from None
     except Exception as error:  # decoders raise whatever they stumble over
         reason = " ".join(str(error).split()) or type(error).__name__
-        raise InputError(f"{path}: the image cannot be read: {reason}") from None
+        raise InputError(f"{path}: cannot read the image: {reason}") from None
 
 
 def _rgb(image: Image.Image) -> Image.Image:

@@ -19,7 +19,7 @@ def find_images(source: Path, images: Images, folder: Path) -> list[str]:
     if not len(images):
         raise InputError(f"{source}: no images")
     if not folder.is_dir():
-        raise InputError(f"{folder}: no such folder, expected the images in it")
+        raise InputError(f"{folder}: no such image folder")
     listed: dict[str, set[str]] = {}
     found: list[str] = []
     missing: list[str] = []
@@ -32,8 +32,8 @@ def find_images(source: Path, images: Images, folder: Path) -> list[str]:
         for name in (whole, address):
             if _leaves(name):
                 raise InputError(
-                    f"{source}: image {number} has the file name {name!r}, which leads out of the "
-                    "folder of images"
+                    f"{source}: image {number} has the file name {name!r}, which lies outside "
+                    "the image folder"
                 )
         leaves = [name.rpartition("/")[2] for name in (whole, address)]
         for name in dict.fromkeys((whole, address, *leaves)):

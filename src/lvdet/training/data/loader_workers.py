@@ -93,8 +93,8 @@ def work_ahead(
         if not str(error).startswith("DataLoader worker"):
             raise
         raise InputError(
-            f"one of {workers} processes that load images was killed, perhaps for lack of memory; "
-            "try fewer run.workers"
+            f"one of {workers} processes that load images was killed, probably for lack "
+            "of memory; try fewer run.workers"
         ) from None
 
 

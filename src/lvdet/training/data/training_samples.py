@@ -48,8 +48,8 @@ def make_sample(dataset: Dataset, row: int, position: int, options: config.Confi
     original = int(dataset.size[row, 0]), int(dataset.size[row, 1])
     if picture.size != original[::-1]:
         raise InputError(
-            f"{path}: the image is {picture.width} x {picture.height} pixels, the annotations "
-            f"say {original[1]} x {original[0]}"
+            f"{path}: the image is {picture.width} x {picture.height} pixels, but the "
+            f"annotations say {original[1]} x {original[0]}"
         )
     size = resized(*original, side, options.input)
     pixels = resize_picture(picture, size, flip)

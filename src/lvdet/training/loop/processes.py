@@ -106,8 +106,8 @@ def joined(device: str | None = None) -> Iterator[Process]:
     if kind == "cuda":
         if local >= torch.cuda.device_count():
             raise InputError(
-                f"process {local} has no GPU: this machine has {torch.cuda.device_count()}; start "
-                "as many processes"
+                f"process {local} has no GPU: this machine has {torch.cuda.device_count()}; "
+                "start one process per GPU"
             )
         place = torch.device("cuda", local)
         torch.cuda.set_device(place)
@@ -124,7 +124,7 @@ def joined(device: str | None = None) -> Iterator[Process]:
         if isinstance(error, dist.DistError) or "gloo" in str(error):
             first = str(error).strip().splitlines()[0]
             raise LvdetError(
-                f"process {rank} lost the others, see their messages ({first[:120]})"
+                f"process {rank} lost contact with the others, see their messages ({first[:120]})"
             ) from None
         raise
     finally:

@@ -189,15 +189,15 @@ def put_weights(model: nn.Module, tensors: Mapping[str, Tensor], where: object) 
     expected = model.state_dict()
     for name, tensor in expected.items():
         if name not in tensors:
-            raise InputError(f"{where}: lacks {name}, which the detector of the config has")
+            raise InputError(f"{where}: lacks {name}, which the configured detector has")
         if tensors[name].shape != tensor.shape:
             raise InputError(
-                f"{where}: {name} has shape {list(tensors[name].shape)}, the detector of the "
-                f"config {list(tensor.shape)}"
+                f"{where}: {name} has shape {list(tensors[name].shape)}, but the configured "
+                f"detector has {list(tensor.shape)}"
             )
     for name in tensors:
         if name not in expected:
-            raise InputError(f"{where}: has {name}, which the detector of the config lacks")
+            raise InputError(f"{where}: has {name}, which the configured detector lacks")
     model.load_state_dict(dict(tensors))
 
 

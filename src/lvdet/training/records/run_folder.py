@@ -140,7 +140,7 @@ def clear(folder: Path) -> None:
             if (folder / name).exists():
                 shutil.rmtree(folder / name)
     except OSError as error:
-        raise OutputError(f"{folder}: cannot be removed: {error.strerror}") from None
+        raise OutputError(f"{folder}: cannot remove: {error.strerror}") from None
     remove_predictions(folder, 0)
 
 
@@ -158,7 +158,7 @@ def remove_predictions(folder: Path, keep: int) -> None:
         if not keep and found and not any((folder / _PREDICTIONS).iterdir()):
             (folder / _PREDICTIONS).rmdir()
     except OSError as error:
-        raise OutputError(f"{folder / _PREDICTIONS}: cannot be removed: {error}") from None
+        raise OutputError(f"{folder / _PREDICTIONS}: cannot remove: {error}") from None
 
 
 def write_config(folder: Path, config: Config) -> None:

@@ -89,7 +89,7 @@ class Vocabulary:
             if number not in mine:
                 raise InputError(
                     f"{where}: trained without class {name!r} (id {number}), which is in the "
-                    f"data; it has {len(mine):,} classes, the data {len(theirs):,}"
+                    f"data; it has {len(mine):,} classes, the data has {len(theirs):,}"
                 )
             if mine[number] != name:
                 raise InputError(
@@ -98,8 +98,8 @@ class Vocabulary:
         for number, name in mine.items():
             if number not in theirs:
                 raise InputError(
-                    f"{where}: trained with class {name!r} (id {number}), which the data lacks; it "
-                    f"has {len(mine):,} classes, the data {len(theirs):,}"
+                    f"{where}: trained with class {name!r} (id {number}), which the data "
+                    f"lacks; it has {len(mine):,} classes, the data has {len(theirs):,}"
                 )
 
     def require_same_data(self, data: Vocabulary, where: object) -> None:
@@ -108,7 +108,7 @@ class Vocabulary:
         mine, theirs = self.frequencies, data.frequencies
         if mine.images != theirs.images:
             raise InputError(
-                f"{where}: trained on {mine.images:,} images with objects, data.train has "
+                f"{where}: trained on {mine.images:,} images with objects, but data.train has "
                 f"{theirs.images:,}"
             )
         for name in ("image_count", "instance_count"):

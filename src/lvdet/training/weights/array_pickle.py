@@ -79,7 +79,7 @@ class _NdarrayName:
 
 def _reconstruct(kind: object, shape: object, *_: object) -> _Array:
     if kind is not _NdarrayName or shape != (0,):
-        raise _RefusedError("has an array of another class than numpy.ndarray")
+        raise _RefusedError("has an array of a class other than numpy.ndarray")
     return _Array()
 
 
@@ -197,20 +197,20 @@ class _ArrayUnpickler(_PythonUnpickler):  # type: ignore[misc]
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in _GLOBALS:
             wanted = _short(f"{module}.{name}")
-            raise _RefusedError(f"asks for {wanted}, expected arrays and plain containers")
+            raise _RefusedError(f"refers to {wanted}, expected arrays and plain containers")
         return _GLOBALS[module, name]
 
     def load_reduce(self) -> None:
         arguments = self.stack.pop()
         called = self.stack[-1]
         if called not in _CALLED or not isinstance(arguments, tuple):
-            raise _RefusedError("calls what cannot be called")
+            raise _RefusedError("calls something that is not callable")
         self.stack[-1] = called(*arguments)
 
     def load_build(self) -> None:
         state = self.stack.pop()
         if not isinstance(self.stack[-1], _Dtype | _Array | _Mapping):
-            raise _RefusedError("gives a state to what has none")
+            raise _RefusedError("sets the state of an object that has none")
         self.stack[-1].__setstate__(state)
 
     def load_setitem(self) -> None:
@@ -258,7 +258,7 @@ def read_array_pickle(path: Path) -> dict[str, Any]:
     except KeyError as error:
         code = error.args[0] if error.args else ""
         known = f"opcode {bytes([code])!r}" if isinstance(code, int) and code < 256 else "a key"
-        raise InputError(f"{path}: refused, {known} is not one of plain values") from None
+        raise InputError(f"{path}: refused, {known} is not a plain value") from None
     except Exception as error:
         text = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InputError(f"{path}: not a pickle of weights, or truncated ({text})") from None

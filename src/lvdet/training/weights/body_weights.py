@@ -71,8 +71,8 @@ def body_weights(file: WeightFile, convention: str | None = None) -> BodyWeights
     found = layout_of(file.tensors)
     if found is None:
         raise InputError(
-            f"{file.path}: not the weights of a backbone: neither torchvision's names nor those of "
-            "Detectron2, Caffe2 or pycls"
+            f"{file.path}: not the weights of a backbone: its tensors are not named as by "
+            "torchvision, Detectron2, Caffe2 or pycls"
         )
     layout, prefix = found
     tensors = torchvision_names(file.tensors, layout, prefix)

@@ -79,7 +79,7 @@ def detector_heads(file: WeightFile) -> Heads:
     if any(name.startswith("rpn.head.") for name in tensors):
         return _of_torchvision(_renamed(file, _TORCHVISION, "backbone.body.", first=0), file)
     raise InputError(
-        f"{file.path}: no detector of Detectron2 or torchvision: no layers of proposals in it"
+        f"{file.path}: not a detector from Detectron2 or torchvision: it has no proposal layers"
     )
 
 

@@ -56,7 +56,7 @@ def read_weight_file(path: Path) -> WeightFile:
         if isinstance(value, Tensor | np.ndarray) and not str(name).endswith("_momentum")
     }
     if not tensors:
-        raise InputError(f"{path}: not the weights of a network: no named arrays in it")
+        raise InputError(f"{path}: not the weights of a network: it has no named arrays")
     return WeightFile(path, tensors, author if isinstance(author, str) else "")
 
 
