@@ -69,8 +69,8 @@ def test_classes(tmp_path: Path) -> None:
     with pytest.raises(InputError) as error:
         listed.require_classes_of([1, 4], ["c1", "c4"])
     assert str(error.value) == (
-        f"{tmp_path / 'val.json'}: 2 of 4 categories are not among the checkpoint's 2 classes, the "
-        "first is 3 'c3'; their AP would be 0"
+        f"{tmp_path / 'val.json'}: 2 of 4 categories are not among the checkpoint's 2 classes, "
+        "such as 3 'c3'; their AP would be 0"
     )
     more = [0, 1, 2, 3, 4, 7], ["c0", "c1", "c2", "c3", "c4", "c7"]
     listed.require_classes_of(*more)

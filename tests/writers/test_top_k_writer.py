@@ -310,7 +310,7 @@ def test_keeps_of_what_is_no_pair(tmp_path: Path) -> None:
     ("path", "options", "says"),
     [
         ("out.txt", {"dets_per_class": 5}, "unknown extension '.txt'"),
-        ("out.json", {"dets_per_class": 0}, "dets_per_class is 0"),
+        ("out.json", {"dets_per_class": 0}, "dets_per_class and dets_per_image are both 0"),
         ("out.json", {"dets_per_class": -1}, "dets_per_class is -1, expected 0 or more"),
         ("out.json", {"dets_per_image": 0.5}, "dets_per_image is 0.5, expected 0 or more"),
         ("out.json", {"dets_per_class": 2.5}, "dets_per_class is 2.5"),

@@ -1,4 +1,4 @@
-"""A calibrator as a file: plain JSON, read without running anything.
+"""The calibrator file: plain JSON, read without executing code.
 
 {"lvdet_calibrator": 1, "method": …, "grouping": …, "missing": …, "fitted_on": {…},
  "classes": {"id": […], "name": […], "frequency": […], "detections": […], "right": […],
@@ -46,10 +46,10 @@ class Origin:
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """All that a calibrator is: how and on what it was fitted, and what came of it.
+    """Everything that makes up a calibrator: how and on what it was fitted, and the result.
 
     detections, right: [C] int64, how many detections of each class it was fitted on, and how many
-    of them were right
+                       of them were correct
     """
 
     recipe: Recipe
@@ -61,7 +61,7 @@ class Record:
 
 
 def write_record(record: Record, path: str | os.PathLike[str]) -> None:
-    """Writes the file, whole or not at all."""
+    """Writes the file atomically."""
     categories = record.categories
     content = {
         _KEY: VERSION,
@@ -83,7 +83,7 @@ def write_record(record: Record, path: str | os.PathLike[str]) -> None:
 
 
 def read_record(path: str | os.PathLike[str]) -> Record:
-    """Reads a file, and refuses it unless all of it makes sense."""
+    """Reads a file and rejects it unless all of it is consistent."""
     name = os.fspath(path)
     try:
         return _record(_parsed(Path(name).read_bytes()))
@@ -170,7 +170,7 @@ def _described(score_map: Map) -> dict[str, Any]:
 
 
 def _map(item: Any, place: int) -> Map:
-    """A map that gives chances for every score."""
+    """A map that gives a probability for every score."""
     try:
         if not isinstance(item, dict) or not isinstance(item.get("shape"), str):
             raise InputError("'shape' is missing")

@@ -1,4 +1,4 @@
-"""Thresholds per class as a file, JSON or CSV."""
+"""The file of thresholds per class, JSON or CSV."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KEY = "lvdet_thresholds"
 
 
 def read_values(path: str | os.PathLike[str]) -> dict[int, float]:
-    """The threshold of each class id, NaN where it has none."""
+    """The threshold of each class id, NaN if it has none."""
     ending = require_ending(path, (".json", ".csv"))
     try:
         text = Path(path).read_text(encoding="utf-8")

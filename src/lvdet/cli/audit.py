@@ -22,6 +22,7 @@ def run(
     threads: Threads = None,
 ) -> None:
     """Report which numbers are safe to publish.
+
     Checks whether the file was truncated, which classes have too few detections, and how far
     re-ranking alone can raise AP-Old.
     """

@@ -39,6 +39,7 @@ def run(
     ] = None,
 ) -> None:
     """Find every problem in the input files.
+
     Prints each problem with its row and byte offset. Also finds systematic mistakes: repeated or
     missing images, boxes in another format, remapped class ids. The exit code is 2 if there are
     problems.

@@ -68,6 +68,7 @@ def run(
     threads: Threads = None,
 ) -> int:
     """Compare detectors, with confidence intervals.
+
     Reports differences from the baseline under AP-Old, AP-Fixed and AP-Pool, with confidence
     intervals from a paired bootstrap over images.
     """

@@ -67,6 +67,7 @@ def run(
     threads: Threads = None,
 ) -> None:
     """Convert detections between formats.
+
     Reads and writes JSON, JSON lines and Parquet. Files may be larger than memory.
     """
     from lvdet.files.convert import convert

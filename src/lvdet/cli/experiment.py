@@ -95,6 +95,7 @@ def run(
     threads: Threads = None,
 ) -> None:
     """Reproduce the paper's tables and figures.
+
     Trains and evaluates the detectors they need, on LVIS or on drawn images, and prints the results
     beside the paper's. Run the same command again to resume.
     """

@@ -155,6 +155,7 @@ def run(
     ] = 0.3,
 ) -> None:
     """Run a trained detector over images.
+
     Memory use is bounded. Run the same command again to resume an interrupted prediction.
     """
     if output is None and picture is None:

@@ -100,6 +100,7 @@ def run(
     threads: Threads = None,
 ) -> None:
     """Write one page about one or more detectors.
+
     The page is a single file that works offline, in light and dark mode, in print and on a phone.
     """
     require_target(output, (".html", ".htm"))

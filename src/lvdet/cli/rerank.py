@@ -64,6 +64,7 @@ def run(
     threads: Threads = None,
 ) -> None:
     """Raise AP-Old by re-ranking alone.
+
     Keeps the best detections of each class, then the best of each image, and shows how AP-Old and
     AP-Fixed change.
     """

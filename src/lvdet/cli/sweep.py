@@ -81,6 +81,7 @@ def run(
     threads: Threads = None,
 ) -> None:
     """Compute AP under many budgets.
+
     Matches once, then computes AP and AP-Pool under many limits per image and per class.
     """
     require_outputs(output, ENDINGS)

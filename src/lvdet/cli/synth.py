@@ -69,6 +69,7 @@ def run(
     ] = None,
 ) -> None:
     """Draw a long-tail set of images, in LVIS format.
+
     Writes training and validation images, annotations as incomplete as LVIS's, and a config for
     lvdet train. The same settings always give the same set.
     """

@@ -1,5 +1,4 @@
-"""How far detectors are apart by the chance of their training, where each was trained several
-times with other seeds."""
+"""The spread over training runs, for detectors trained several times with different seeds."""
 
 from __future__ import annotations
 
@@ -13,7 +12,8 @@ from scipy.special import stdtrit
 
 
 def pooled_deviation(groups: Iterable[Sequence[float]]) -> tuple[float, int]:
-    """The standard deviation inside groups, NaN where there is none, and its degrees of freedom."""
+    """The pooled standard deviation within groups, NaN if there is none, and its degrees of
+    freedom."""
     arrays = [np.asarray(group, dtype=np.float64) for group in groups if len(group)]
     freedom = sum(len(group) - 1 for group in arrays)
     squares = sum(float(((group - group.mean()) ** 2).sum()) for group in arrays)
@@ -21,7 +21,7 @@ def pooled_deviation(groups: Iterable[Sequence[float]]) -> tuple[float, int]:
 
 
 def student(freedom: int, confidence: float) -> float:
-    """How many standard errors Student's interval reaches."""
+    """The half-width of Student's interval in standard errors."""
     return float(stdtrit(freedom, (1 + confidence) / 2))
 
 

@@ -78,6 +78,6 @@ def test_files_that_are_no_images(tmp_path, grey):
     for name in ("b.jpg", "b.png"):
         content = (tmp_path / name).read_bytes()
         (tmp_path / name).write_bytes(content[: len(content) // 2])
-        with pytest.raises(InputError, match="the image cannot be read") as error:
+        with pytest.raises(InputError, match="cannot read the image") as error:
             read_picture(tmp_path / name)
         assert "\n" not in str(error.value)

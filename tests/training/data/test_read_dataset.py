@@ -113,7 +113,7 @@ def test_missing_images(small):
     (small.folder / "20.png").unlink()
     with pytest.raises(InputError, match=r"2 of 3 images are missing, the first is 10\.png"):
         small.read()
-    with pytest.raises(InputError, match="nowhere: no such folder"):
+    with pytest.raises(InputError, match="nowhere: no such image folder"):
         read_dataset(small.write(), small.folder / "nowhere")
 
 
