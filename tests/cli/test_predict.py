@@ -93,7 +93,7 @@ def test_damaged_images(folder: Path, tmp_path: Path) -> None:
     out, told = tmp_path / "out.json", tmp_path / "told.json"
     call = ("predict", folder / "run", tmp_path / "images", "-o", out, *QUICK)
     lvdet_call(*call).refused(
-        "3.png: the image cannot be read", "repeat the command with --skip-damaged to resume"
+        "3.png: cannot read the image", "run the command again with --skip-damaged to resume"
     )
     assert (tmp_path / "out.json.work").exists()
     done = lvdet_call(*call, "--skip-damaged", "--summary", told).good()
@@ -128,7 +128,7 @@ def test_refusals(folder: Path, tmp_path: Path) -> None:
     lvdet_call(*call, *out, *none).refused("dets_per_class and dets_per_image are both 0")
     lvdet_call(*call, *out, "--precision", "fp8").refused("expected fp32 or bf16")
     lvdet_call(*call, *out, "--batch", "x").refused("--batch", "see --help")
-    lvdet_call(*call, *out, "--image", "3").refused("--picture and --image go together")
+    lvdet_call(*call, *out, "--image", "3").refused("pass --picture and --image together")
     lvdet_call(*call, *out, "--image", "9", "--picture", tmp_path / "a.png").refused(
         "file name '9'"
     )
@@ -141,5 +141,5 @@ def test_refusals(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "images").mkdir()
     (tmp_path / "images" / "a.png").write_text("no picture")
     lvdet_call("predict", folder / "run", tmp_path / "images", *out, "--workers", "0").refused(
-        "a.png: the image cannot be read"
+        "a.png: cannot read the image"
     )

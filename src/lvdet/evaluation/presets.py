@@ -1,4 +1,4 @@
-"""How other projects made the numbers they published.
+"""How other projects compute the numbers they publish.
 
 docs/reproducing.md says where each row was read: file and line.
 """
@@ -41,11 +41,11 @@ class Preset:
 
     @property
     def budgets(self) -> tuple[Budget, ...]:
-        """The chain as values."""
+        """The chain of limits as budgets."""
         return parse_budget(self.chain)
 
     def options(self, asked: MatchOptions) -> MatchOptions:
-        """How detections are compared, where that is left to the preset."""
+        """How detections are compared, as far as the preset leaves that open."""
         if replace(asked, iou=None) != DEFAULT:
             raise InputError(
                 f"preset {self.name!r} cannot be combined with thresholds or exact_lvis"
@@ -55,7 +55,7 @@ class Preset:
         return replace(asked, iou=asked.iou or self.iou, exact_lvis=True, mask_area=self.mask_area)
 
     def require(self, gt: GroundTruth) -> None:
-        """Refuses annotations of the other kind."""
+        """Raises for annotations of the other kind."""
         if gt.federated != self.federated:
             kinds = {True: "LVIS", False: "COCO"}
             raise InputError(
@@ -64,7 +64,7 @@ class Preset:
             )
 
     def notes(self, iou: str) -> list[str]:
-        """What was applied, and what could not be, in sentences."""
+        """What was applied and what could not be, in sentences."""
         area = ""
         if iou != "bbox" and self.federated:
             area = ", a detection's area is its " + (
@@ -122,7 +122,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
 
 
 def preset(name: str) -> Preset:
-    """The preset of a name."""
+    """The preset with the given name."""
     if name not in PRESETS:
         raise InputError(f"unknown preset {name!r}, expected one of {', '.join(PRESETS)}")
     return PRESETS[name]

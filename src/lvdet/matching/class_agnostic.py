@@ -1,4 +1,4 @@
-"""Which objects are found, whatever the classes of detections."""
+"""Which objects are found, whatever the classes of the detections."""
 
 from __future__ import annotations
 
