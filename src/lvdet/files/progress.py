@@ -1,4 +1,4 @@
-"""Progress of long work, for whoever wants to show it."""
+"""Progress of long tasks, for any display."""
 
 from __future__ import annotations
 
@@ -22,5 +22,5 @@ class Progress(Protocol):
 def track(
     progress: Progress | None, title: str, unit: str = "bytes"
 ) -> AbstractContextManager[Update | None]:
-    """Starts a task, where somebody wants to know."""
+    """Starts a task, if anybody listens."""
     return nullcontext() if progress is None else progress(title, unit=unit)

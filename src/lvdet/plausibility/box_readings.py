@@ -1,4 +1,4 @@
-"""Boxes that fit only when they are read otherwise."""
+"""Detects boxes that fit only in another format."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ _OUTSIDE, _OUTSIDE_SHARE = 20, 0.02
 
 
 class Reading(NamedTuple):
-    """A way to read boxes.
+    """A way to interpret boxes.
 
     name:   "as given" or another, such as "read as corners"
     boxes:  x, y, w, h from the file's four numbers and the sizes (width, height) of the images
-    format: by which `convert` repairs such a file, "" for none
+    format: the format with which `convert` repairs such a file, "" if it cannot
     """
 
     name: str
@@ -120,7 +120,7 @@ _FRACTIONS = (
 
 
 def _resized() -> Iterator[Reading]:
-    """Pixels of images of another size."""
+    """Pixels of resized images."""
     for factor in _FACTORS:
         yield Reading(f"multiplied by {factor:g}", partial(_scaled, factor))
     for side in _SIDES:
@@ -143,7 +143,7 @@ def _resized() -> Iterator[Reading]:
 
 
 class _Trial:
-    """The highest-scored detections of a sample, to be read in many ways."""
+    """The highest-scored detections of a sample, to be interpreted in many ways."""
 
     def __init__(self, gt: GroundTruth, sample: Sample, objects: Objects) -> None:
         self._gt, self._box = gt, sample.box
@@ -151,7 +151,7 @@ class _Trial:
         self._pairing = Pairing.of(sample, objects, sample.images)
 
     def found(self, reading: Reading) -> NDArray[np.bool_]:
-        """[G] the objects found so, whatever their class."""
+        """[G] the objects found under this reading, whatever their class."""
         box = reading.boxes(self._box, self._size)
         box[:, 2:] = np.maximum(box[:, 2:], 0)  # negative sides are another format's
         return self._pairing.found(self._pairing.overlapping(self._gt, box))
@@ -160,7 +160,7 @@ class _Trial:
 def misread_boxes(
     gt: GroundTruth, results: Results, sample: Sample, objects: Objects
 ) -> Finding | None:
-    """That boxes fit only in another reading; of a sample of verified ones."""
+    """Whether boxes fit only in another reading, judged on a sample of verified detections."""
     top = sample.where(sample.row_rank < _PER_IMAGE)
     trial = _Trial(gt, top, objects)
     given = trial.found(_AS_GIVEN)
@@ -210,7 +210,8 @@ def misread_boxes(
 
 
 def boxes_outside(gt: GroundTruth, results: Results, sample: Sample) -> Finding | None:
-    """That the centres of many boxes are outside of their images; of a sample of verified ones."""
+    """Whether the centres of many boxes lie outside their images, judged on a sample of verified
+    detections."""
     size = _sizes(gt, sample)
     centre = sample.box[:, :2] + sample.box[:, 2:] / 2
     beyond = (centre < 0) | ((centre > size) & (size > 0))  # 0 where the size is not known

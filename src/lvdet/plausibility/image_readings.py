@@ -1,4 +1,4 @@
-"""Image ids that fit only under another order of the images."""
+"""Detects image ids that fit only under another order of the images."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _IMAGES, _ROWS = 5_000, 1_500_000
 def misread_images(
     gt: GroundTruth, results: Results, sample: Sample, objects: Objects
 ) -> list[Finding]:
-    """That the detections of images belong to others."""
+    """Whether the detections belong to other images than their ids say."""
     classes = known_classes(gt, results)
     given = gather(gt, results, sample, objects, sample.images)
     before = float(given.found(classes).mean())
@@ -58,7 +58,7 @@ def misread_images(
 
 
 def _orders(gt: GroundTruth, sample: Sample) -> Iterator[tuple[str, NDArray[np.int64]]]:
-    """Other orders of the images, and the image that each of the sample's is then."""
+    """Other orders of the images, and the image that each sampled one stands for."""
     last = len(gt.images) - 1
     for step, name in ((1, "as one image earlier"), (-1, "as one image later")):
         yield name, np.clip(sample.images + step, 0, last)

@@ -1,4 +1,4 @@
-"""Scores that are no probabilities, or rank the other way round."""
+"""Detects scores that are not probabilities or that rank in reverse."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ _REVERSED, _RATIO = 15, 4
 def misread_scores(
     gt: GroundTruth, results: Results, sample: Sample, objects: Objects
 ) -> list[Finding]:
-    """That scores are all the same, on another scale, or reversed; of a sample of verified ones."""
+    """Whether scores are all equal, on another scale, or reversed, judged on a sample of verified
+    detections."""
     score = results.ranking.score
     low, high = float(sample.score.min()), float(sample.score.max())
     rows = len(score)
@@ -64,7 +65,7 @@ def _scale(results: Results, low: float, high: float) -> list[Finding]:
 def _reversed(
     gt: GroundTruth, results: Results, sample: Sample, objects: Objects
 ) -> Finding | None:
-    """That the lowest scores are the best detections."""
+    """Whether the lowest scores belong to the best detections."""
     classes = known_classes(gt, results)
     number = np.bincount(sample.row_image, minlength=len(sample.images))
     most = sample.objects[sample.row_image]
