@@ -1,7 +1,9 @@
 """Detections as Parquet.
 
-Columns: image_id, category_id, score, and x, y, w, h (or one list column `bbox`). Masks, if any, in mask (bytes), mask_kind, mask_height and mask_width as in
-`lvdet.tables.masks.Masks`, or in one column `segmentation` of {size, counts} records. Files with one row per image are read by `parquet_lists`.
+Columns: image_id, category_id, score, and x, y, w, h (or one list column `bbox`). Masks, if any, in
+mask (bytes), mask_kind, mask_height and mask_width as in `lvdet.tables.masks.Masks`, or in one
+column `segmentation` of {size, counts} records. Files with one row per image are read by
+`parquet_lists`.
 """
 
 from __future__ import annotations

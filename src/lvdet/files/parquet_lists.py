@@ -1,8 +1,8 @@
 """Parquet files with one row per image and its detections in lists.
 
 Columns: image_id, scores, labels (class ids), boxes (lists of four numbers, or one list of four
-numbers per box), and optionally segmentations (lists of {size, counts}). The names of the columns of
-single detections, `score`, `category_id`, `bbox` and `segmentation`, serve as well.
+numbers per box), and optionally segmentations (lists of {size, counts}). The names of the columns
+of single detections, `score`, `category_id`, `bbox` and `segmentation`, serve as well.
 """
 
 from __future__ import annotations
