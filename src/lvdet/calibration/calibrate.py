@@ -85,7 +85,7 @@ def calibrate(
         for method, recipe in recipes.items():
             with track(progress, f"fitting {method}", source.unit) as update:
                 score = source.scores(recipe, ranking, update)
-            rows[method] = source.worth(pair.with_scores(score))
+            rows[method] = source.evaluate(pair.with_scores(score))
         blocks.append(Block(name, title, source.uncalibrated, rows))
     return CalibrationTable(
         judge.uncalibrated,

@@ -207,8 +207,8 @@ def _maximised(levels: Levels, evidence: Evidence) -> Levels:
     mean, of_group = np.empty_like(levels.mean), []
     for group in range(len(mean)):
         members = evidence.group == group
-        told = (within - within @ pull[members]).sum(axis=0)
-        of_group.append(np.linalg.inv(told + above))
+        information = (within - within @ pull[members]).sum(axis=0)
+        of_group.append(np.linalg.inv(information + above))
         mean[group] = of_group[group] @ (
             within @ own[members].sum(axis=0) + above @ levels.top_mean
         )

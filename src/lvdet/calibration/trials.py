@@ -46,9 +46,9 @@ class Judge:
     @cached_property
     def uncalibrated(self) -> Calibrated:
         """Evaluates the detector's own scores."""
-        return self.worth(self.pair)
+        return self.evaluate(self.pair)
 
-    def worth(self, after: Pair, part: NDArray[np.int32] | None = None) -> Calibrated:
+    def evaluate(self, after: Pair, part: NDArray[np.int32] | None = None) -> Calibrated:
         """Evaluates new scores of the pair."""
         score = after.results.ranking.score
         parts = _masks(part)
@@ -98,7 +98,7 @@ class Trial(Protocol):
         """Scores of all detections of a ranking, by a method."""
         ...
 
-    def worth(self, after: Pair) -> Calibrated:
+    def evaluate(self, after: Pair) -> Calibrated:
         """Evaluates the pair with new scores."""
         ...
 
@@ -125,9 +125,9 @@ class Trained:
         fitted = fit_classes(self._samples, recipe, update=update)
         return fitted_scores(fitted, self._samples.categories, ranking)
 
-    def worth(self, after: Pair) -> Calibrated:
+    def evaluate(self, after: Pair) -> Calibrated:
         """Evaluates the pair with new scores."""
-        return self._judge.worth(after)
+        return self._judge.evaluate(after)
 
     def pooled(self, after: Pair) -> dict[str, float]:
         """AP-Pool alone."""
@@ -147,7 +147,7 @@ class CrossFitted:
     @cached_property
     def uncalibrated(self) -> Calibrated:
         """Evaluates the detector's own scores, also as a mean over the folds."""
-        return self.worth(self._judge.pair)
+        return self.evaluate(self._judge.pair)
 
     def scores(self, recipe: Recipe, ranking: Ranking, update: Update | None = None) -> Floats:
         """Scores of all detections of a ranking, by a method."""
@@ -163,9 +163,9 @@ class CrossFitted:
             update=update,
         )
 
-    def worth(self, after: Pair) -> Calibrated:
+    def evaluate(self, after: Pair) -> Calibrated:
         """Evaluates the pair with new scores."""
-        return self._judge.worth(after, self._part)
+        return self._judge.evaluate(after, self._part)
 
     def pooled(self, after: Pair) -> dict[str, float]:
         """AP-Pool alone."""

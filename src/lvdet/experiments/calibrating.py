@@ -48,11 +48,11 @@ def calibrated(
         for method in (IDENTITY, *SHOWN):
             score = trial.scores(Recipe.of(method), pair.results.ranking)
             after = pair.with_scores(score)
-            worth, condition = trial.worth(after), f"{source}:{method}"
+            result, condition = trial.evaluate(after), f"{source}:{method}"
             measures[condition] = {
-                **{f"pool.{name}": value for name, value in worth.pool.items()},
-                **{f"fixed.{name}": value for name, value in worth.fixed.items()},
-                "ece": worth.errors.overall.expected,
+                **{f"pool.{name}": value for name, value in result.pool.items()},
+                **{f"fixed.{name}": value for name, value in result.fixed.items()},
+                "ece": result.errors.overall.expected,
             }
             if metrics := claimed(condition):
                 samples[condition] = resampled(after, old, fixed, metrics)

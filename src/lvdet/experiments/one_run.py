@@ -57,7 +57,7 @@ class Workshop:
 def trained(run: Run, scale: Scale, workshop: Workshop) -> tuple[Config, float]:
     """Trains a run unless it is trained already, resuming what is unfinished; the config, and the
     seconds that it took, those before a stop included."""
-    begun, folder = time.monotonic(), workshop.run_folder(run)
+    started, folder = time.monotonic(), workshop.run_folder(run)
     clock = folder.with_name(f"{folder.name}.seconds")
     before = float(clock.read_text(encoding="utf-8")) if clock.is_file() else 0.0
     config = _placed(run, scale, workshop)
@@ -65,7 +65,7 @@ def trained(run: Run, scale: Scale, workshop: Workshop) -> tuple[Config, float]:
         try:
             train(config, folder, device=workshop.device, resume=True)
         finally:
-            before += time.monotonic() - begun
+            before += time.monotonic() - started
             write_text(f"{before:.1f}\n", clock)
     return config, before
 
@@ -80,7 +80,7 @@ def conduct(
 ) -> dict[str, Any]:
     """Everything that is kept of a run; detections are removed."""
     config, training = trained(run, scale, workshop)
-    begun = time.monotonic()
+    started = time.monotonic()
     folder = workshop.run_folder(run)
     data = data_of(scale, run.set, run.config, workshop.images)
     model = load_model(folder, device_of(workshop.device))
@@ -91,8 +91,8 @@ def conduct(
     if CALIBRATION in parts:
         own = _settings(scale, (), (), workshop, model)
         _predict(model, Path(data.train), Path(data.train_images), train_file, own)
-    predicting = time.monotonic() - begun
-    begun = time.monotonic()
+    predicting = time.monotonic() - started
+    started = time.monotonic()
     found = measure(
         Predicted(
             Path(data.val),
@@ -109,7 +109,7 @@ def conduct(
     seconds = {
         "training": round(training, 1),
         "predicting": round(predicting, 1),
-        "measuring": round(time.monotonic() - begun, 1),
+        "measuring": round(time.monotonic() - started, 1),
     }
     return {
         "key": run.key,

@@ -33,7 +33,7 @@ class Request:
     jobs:     trainings at once
     only:     "i/n": the i-th of n parts of the runs
     seeds:    those to run; none: the scale's
-    deadline: seconds since `begun` after which nothing is left running
+    deadline: seconds since `started` after which nothing is left running
     say:      told of every run that is finished
     """
 
@@ -47,7 +47,7 @@ class Request:
     seeds: tuple[int, ...] = ()
     device: str | None = None
     deadline: float | None = None
-    begun: float = field(default_factory=time.monotonic)
+    started: float = field(default_factory=time.monotonic)
     say: Callable[[str], None] = field(default=lambda text: None)
 
     def __post_init__(self) -> None:
@@ -91,7 +91,7 @@ class Request:
 
     @property
     def _end(self) -> float | None:
-        return None if self.deadline is None else self.begun + self.deadline
+        return None if self.deadline is None else self.started + self.deadline
 
     def tables(self) -> ExperimentTables:
         """The tables, from what is done."""

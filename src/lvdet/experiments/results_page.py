@@ -98,10 +98,15 @@ def _made_with(results: ResultSet) -> str:
     runs: dict[tuple[str, ...], list[dict[str, float]]] = {}
     pilots = 0
     for one in results:
-        told = one["provenance"]
+        provenance = one["provenance"]
         pilots += one["seed"] >= FIRST_PILOT
-        named = (told["device"], told["torch"], told["lvdet"], told["commit"] or "–")
-        runs.setdefault(tuple(map(str, named)), []).append(told["seconds"])
+        named = (
+            provenance["device"],
+            provenance["torch"],
+            provenance["lvdet"],
+            provenance["commit"] or "–",
+        )
+        runs.setdefault(tuple(map(str, named)), []).append(provenance["seconds"])
     lines = [
         [
             *map(Cell, named),

@@ -97,16 +97,16 @@ def _build(
     category_ids, category_order = _ascending(
         columns["categories.id"], source, "category", problems
     )
-    told = {
+    reported = {
         table: {p.row for p in before if p.table == table and p.row is not None}
         for table in _RECORDS.values()
     }
     image = rows_of(image_ids, columns["image_id"])
     category = rows_of(category_ids, columns["category_id"])
     usable = (image >= 0) & (category >= 0)
-    usable[np.array(sorted(told["annotation"]), dtype=np.int64)] = False
+    usable[np.array(sorted(reported["annotation"]), dtype=np.int64)] = False
     for row in np.flatnonzero(~usable):
-        if int(row) in told["annotation"]:
+        if int(row) in reported["annotation"]:
             continue
         for name, rows in (("image_id", image), ("category_id", category)):
             if rows[row] < 0:
@@ -121,7 +121,7 @@ def _build(
         missing = [
             name for bit, name in enumerate(_IMAGE_KEYS) if needed & ~int(present[row]) & 1 << bit
         ]
-        if int(row) not in told["image"]:
+        if int(row) not in reported["image"]:
             what = f"{missing[0]} is missing"
             problems.append(Problem(source, what, int(row), table="image"))
 

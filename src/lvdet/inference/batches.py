@@ -27,7 +27,7 @@ def unfinished(images: Sequence[Image], batch: int, wanted: Container[int]) -> l
     return [image for some in batches if any(one[0] in wanted for one in some) for image in some]
 
 
-class Portions:
+class BatchSplitter:
     """Does work on batches, and on ever smaller parts of them where a GPU's memory is too small.
 
     limit: images at a time
@@ -37,7 +37,7 @@ class Portions:
         self.limit = limit
         self.notes: list[str] = []
 
-    def of(self, given: PredictionBatch, work: Callable[[PredictionBatch], T]) -> Iterator[T]:
+    def run(self, given: PredictionBatch, work: Callable[[PredictionBatch], T]) -> Iterator[T]:
         """What comes of the parts of a batch. `work` must not leave anything behind when it runs
         out of memory."""
         begin = 0

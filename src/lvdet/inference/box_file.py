@@ -68,21 +68,21 @@ def rows_by_image(path: Path, category_ids: Sequence[int]) -> Iterator[tuple[int
     """Ids of images and their detections, as they lie in a file, those of an image beside each
     other."""
     row_of = {category_id: row for row, category_id in enumerate(category_ids)}
-    begun: list[Rows] = []
+    current: list[Rows] = []
     last = -1
     for table in detection_tables(path, masks=False):
         label = np.array([row_of[name] for name in table.category_ids.tolist()])
         edges = [0, *(np.flatnonzero(np.diff(table.image)) + 1).tolist(), len(table)]
         for begin, end in pairwise(edges):
             image_id = int(table.image_ids[table.image[begin]])
-            if begun and image_id != last:
-                yield last, _joined(begun)
-                begun = []
+            if current and image_id != last:
+                yield last, _joined(current)
+                current = []
             of = slice(begin, end)
-            begun.append(Rows(table.box[of], table.score[of], label[table.category[of]]))
+            current.append(Rows(table.box[of], table.score[of], label[table.category[of]]))
             last = image_id
-    if begun:
-        yield last, _joined(begun)
+    if current:
+        yield last, _joined(current)
 
 
 def _joined(parts: Sequence[Rows]) -> Rows:

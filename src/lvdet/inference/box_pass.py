@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from lvdet.files.progress import Update
 from lvdet.inference.batches import Image, unfinished
-from lvdet.inference.box_finder import BoxFinder, Found, Pending
+from lvdet.inference.box_finder import BoxFinder, ImageBoxes, Pending
 from lvdet.inference.in_order import InOrder
 from lvdet.inference.job import Job
 from lvdet.inference.loading import load
@@ -61,7 +61,7 @@ def find_boxes(job: Job, targets: Sequence[Path], update: Update | None = None) 
         allowed = skip if settings.skip_damaged else None
         for given in load(todo, job.size, settings.batch, settings.workers, allowed):
             job.look()
-            for pending in job.portions.of(given, begin):
+            for pending in job.splitter.run(given, begin):
                 waiting.append(pending)
                 if len(waiting) > finder.ahead:
                     write_next()
@@ -95,7 +95,7 @@ class _Kept:
         }
         self.bound = self._bound()
 
-    def add(self, ids: Sequence[int], found: Sequence[Sequence[Found]]) -> None:
+    def add(self, ids: Sequence[int], found: Sequence[Sequence[ImageBoxes]]) -> None:
         """Adds some images, for each writer its own."""
         for writer, of_threshold in zip(self._writers, found, strict=True):
             for image_id, rows in zip(ids, of_threshold, strict=True):

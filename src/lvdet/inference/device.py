@@ -66,7 +66,7 @@ class Execution:
     def now(self) -> Wait:
         """What waits until all that the device was told so far is done."""
         if self.device.type != "cuda":
-            return _nothing
+            return _no_wait
         event: torch.cuda.Event = torch.cuda.current_stream(self.device).record_event()
         return event.synchronize
 
@@ -79,7 +79,7 @@ class Execution:
         return torch.cuda.device(self.device) if self.device.type == "cuda" else nullcontext()
 
 
-def _nothing() -> None:
+def _no_wait() -> None:
     """There is nothing to wait for."""
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lvdet.inference.batches import Image, Portions
+from lvdet.inference.batches import BatchSplitter, Image
 from lvdet.inference.device import Execution
 from lvdet.inference.settings import Settings
 from lvdet.training.configuration.config import Input
@@ -28,7 +28,7 @@ class Job:
     size: Input
     category_ids: Sequence[int]
     settings: Settings
-    portions: Portions
+    splitter: BatchSplitter
     execution: Execution
     leave_out: Callable[[Sequence[Image]], None]
     look: Callable[[], None]

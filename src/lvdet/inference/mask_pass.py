@@ -79,7 +79,7 @@ def find_masks(
                 masked.begin(job, part, pasting)
                 return masked
 
-            for part in job.portions.of(given, begin):
+            for part in job.splitter.run(given, begin):
                 pasting.give(partial(write, part))
 
 

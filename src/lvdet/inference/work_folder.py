@@ -83,24 +83,24 @@ class WorkFolder(WorkPaths):
             self._require_free(overwrite)
         self._lock = make_and_lock(self.path, _LOCK, "predicting")
         try:
-            if not self.begun:
+            if not self.resumable:
                 self._empty()
             if not self.complete:
                 self._require_free(overwrite)
             self.failed.unlink(missing_ok=True)
-            if self.begun:
+            if self.resumable:
                 self._require_same(settings)
             else:
                 write_text(json.dumps(settings) + "\n", self.path / _SETTINGS)
         except BaseException:
-            if not self.begun:
+            if not self.resumable:
                 with suppress(OSError):
                     self._remove()
             self._lock.close()
             raise
 
     @property
-    def begun(self) -> bool:
+    def resumable(self) -> bool:
         """There is something to resume."""
         return (self.path / _SETTINGS).exists()
 

@@ -58,12 +58,12 @@ def inspect(
         return problems, []
     known = True
     for table in tables:
-        told = {p.row for p in found if p.source == table.source and p.row is not None}
-        mismatched = list(pair_problems(gt, table, told=told))
+        reported = {p.row for p in found if p.source == table.source and p.row is not None}
+        mismatched = list(pair_problems(gt, table, reported=reported))
         unknown = category_rows(gt, table) < 0
         problems += mismatched
         problems += unknown_ids(
-            gt, table, "category_id", table.category, table.category_ids, unknown, told
+            gt, table, "category_id", table.category, table.category_ids, unknown, reported
         )
         known = known and not mismatched
     if found or not known or not tables:

@@ -234,10 +234,10 @@ def mappings(gt: GroundTruth, results: Results) -> Iterator[Mapping]:
             inside = (wanted >= start) & (wanted < len(ids) + start)
             rows = np.where(inside, order[np.where(inside, wanted - start, 0)], -1)
             named.append((f"as places from {start} in the classes ordered {text}", rows))
-    told = [known]
+    distinct = [known]
     for name, rows in named:
-        if not any(np.array_equal(rows, other) for other in told):
-            told.append(rows.astype(np.int64))
+        if not any(np.array_equal(rows, other) for other in distinct):
+            distinct.append(rows.astype(np.int64))
             yield Mapping(name, rows.astype(np.int64))
 
 

@@ -48,16 +48,16 @@ def ground_truth_problems(
 
 
 def pair_problems(
-    gt: GroundTruth, detections: Detections, *, told: Set[int] = frozenset()
+    gt: GroundTruth, detections: Detections, *, reported: Set[int] = frozenset()
 ) -> Iterator[Problem]:
     """Detections that do not belong to these annotations: unknown images, wrong mask sizes.
 
-    told: rows whose problems were already reported; their ids may be placeholders.
+    reported: rows whose problems were already reported; their ids may be placeholders.
     """
     image = image_rows(gt, detections)
     unknown = image < 0
     yield from unknown_ids(
-        gt, detections, "image_id", detections.image, detections.image_ids, unknown, told
+        gt, detections, "image_id", detections.image, detections.image_ids, unknown, reported
     )
     if detections.masks is None or unknown.any():
         return
@@ -89,14 +89,14 @@ def unknown_ids(
     column: NDArray[np.int32],
     ids: NDArray[np.int64],
     unknown: NDArray[np.bool_],
-    told: Set[int],
+    reported: Set[int],
 ) -> Iterator[Problem]:
     """One problem per id that is not in the annotations, at the first of its rows."""
     if not unknown.any():
         return
     rows = np.flatnonzero(unknown[column])
-    if told:
-        rows = rows[~np.isin(rows, np.fromiter(told, dtype=np.int64))]
+    if reported:
+        rows = rows[~np.isin(rows, np.fromiter(reported, dtype=np.int64))]
     found, first, counts = np.unique(column[rows], return_index=True, return_counts=True)
     for index, row, count in sorted(
         zip(found.tolist(), rows[first].tolist(), counts.tolist(), strict=True), key=lambda x: x[1]

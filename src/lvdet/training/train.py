@@ -91,28 +91,28 @@ def train(
             else:
                 config = settled(config)
             torch.manual_seed(step_seed(config.run.seed, -1))
-            begun = begin_model(config, vocabulary, checkpoint, process)
-            optimizer = build_optimizer(begun.detector, config.schedule)
+            start = begin_model(config, vocabulary, checkpoint, process)
+            optimizer = build_optimizer(start.detector, config.schedule)
             if checkpoint is not None:
                 file = checkpoint / "optimizer.safetensors"
-                load_momenta(begun.detector, optimizer, read_tensors(file)[0], file)
-            _require_one_step(process, begun.step, folder)  # all have read what may be removed now
+                load_momenta(start.detector, optimizer, read_tensors(file)[0], file)
+            _require_one_step(process, start.step, folder)  # all have read what may be removed now
             log = None
             if process.first:
                 if checkpoint is None:
                     clear(folder)
                 write_config(folder, config)
-                scalars = Scalars(folder, begun.step) if config.run.tensorboard else None
-                log = Log(folder / LOG, begun.step, scalars)
+                scalars = Scalars(folder, start.step) if config.run.tensorboard else None
+                log = Log(folder / LOG, start.step, scalars)
             run = Training(
                 config=config,
                 folder=folder,
                 process=process,
-                detector=begun.detector,
-                model=parallel(begun.detector, process),
+                detector=start.detector,
+                model=parallel(start.detector, process),
                 optimizer=optimizer,
                 vocabulary=vocabulary,
-                step=begun.step,
+                step=start.step,
                 evaluate=evaluate if config.data.val else None,
                 log=log,
                 line=line if process.first else None,
@@ -121,7 +121,7 @@ def train(
             loader = Loader(
                 dataset,
                 config,
-                start_step=begun.step,
+                start_step=start.step,
                 steps=config.schedule.steps,
                 rank=process.rank,
                 world=process.world,

@@ -71,7 +71,7 @@ class Journal:
         return [name for name in self._folder.names() if name.startswith(_ROWS)]
 
     @property
-    def begun(self) -> bool:
+    def resumable(self) -> bool:
         """Whether an earlier process began it."""
         return self._folder.has(_SETTINGS)
 
@@ -79,7 +79,7 @@ class Journal:
         """Begins the journal, or resumes one begun with the same settings: yields its blocks, after
         which images can be appended."""
         with self._released_on_error():
-            if self.begun:
+            if self.resumable:
                 self.settings = _same_settings(self.path, self._folder.content(_SETTINGS), settings)
             elif self.files:
                 raise InputError(f"{self.path}: not a journal: it has rows but no {_SETTINGS}")

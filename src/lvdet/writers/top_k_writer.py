@@ -118,7 +118,7 @@ class TopKWriter:
         journal = Journal(folder)
         journal.recover_finished(self._final, self._target)
         if self._target_exists() and not overwrite:
-            if journal.begun:
+            if journal.resumable:
                 journal.release()
             else:
                 journal.remove()

@@ -68,7 +68,7 @@ def work_ahead(
     asked = workers
     workers, ahead = plan(asked, size)
     if asked and not workers:
-        _say(
+        _print_once(
             f"{SHARED_MEMORY} has no room for 2 batches of {size / 1e6:,.0f} MB per process, so "
             "images are loaded without extra processes, which is slow; enlarge it "
             "(docker run --shm-size)"
@@ -115,7 +115,7 @@ def _ignore_signals(worker: int) -> None:
 
 
 @cache
-def _say(text: str) -> None:
+def _print_once(text: str) -> None:
     """A line on stderr, once; of several processes the first one's."""
     if os.environ.get("RANK", "0") == "0":
         print(f"note: {text}", file=sys.stderr, flush=True)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Begun:
+class StartingPoint:
     """A detector on its device, and the steps it has been trained for."""
 
     detector: Detector
@@ -37,7 +37,7 @@ class Begun:
 
 def begin_model(
     config: Config, vocabulary: Vocabulary, checkpoint: Path | None, process: Process
-) -> Begun:
+) -> StartingPoint:
     """Builds the detector of a config, with all weights that it begins with.
 
     checkpoint: of this run, to resume from. What it does not train is not trained again.
@@ -53,16 +53,16 @@ def begin_model(
         begin_retraining(detector, config, vocabulary)
     elif is_own(config.model.weights):
         file = find_checkpoint(Path(config.model.weights))
-        told = describe(file)
-        told.vocabulary.require_classes_of(vocabulary, file)
-        require_same_network(told.config, config, file)
+        described = describe(file)
+        described.vocabulary.require_classes_of(vocabulary, file)
+        require_same_network(described.config, config, file)
         _take(detector, file)
-        if told.config.retrain.checkpoint:  # it trained nothing but the classifier
+        if described.config.retrain.checkpoint:  # it trained nothing but the classifier
             detector.requires_grad_(True)
     detector = cast("Detector", with_shared_statistics(detector, process))
     if config.run.channels_last:
         detector = detector.to(memory_format=torch.channels_last)
-    return Begun(detector.to(process.device), step)
+    return StartingPoint(detector.to(process.device), step)
 
 
 def settled(config: Config) -> Config:
@@ -87,8 +87,8 @@ def is_own(weights: str) -> bool:
 
 def _take(detector: Detector, file: Path) -> Described:
     """Weights, and which of them are trained."""
-    told = describe(file)
+    described = describe(file)
     put_weights(detector, read_tensors(file)[0], file)
     for name, parameter in detector.named_parameters():
-        parameter.requires_grad_(name not in told.fixed)
-    return told
+        parameter.requires_grad_(name not in described.fixed)
+    return described

@@ -107,7 +107,7 @@ class Training:
     def _next(self, source: Iterator[Batch]) -> Batch:
         """The next batch. Where a process was told to stop, or cannot load its part, all of them
         learn it here, between two steps, keep what is finished and raise."""
-        begun = time.monotonic()
+        started = time.monotonic()
         batch: Batch | None = None
         failure: Exception | None = None
         try:
@@ -117,12 +117,12 @@ class Training:
             failure = LvdetError(f"the data ended before step {self.step + 1:,}")
         except (LvdetError, OSError, MemoryError) as error:
             failure = error
-        told = self.process.largest(self.stop.signal or (FAILED if failure else 0))
-        self.losses.waited += time.monotonic() - begun
-        if told == FAILED:
+        signal = self.process.largest(self.stop.signal or (FAILED if failure else 0))
+        self.losses.waited += time.monotonic() - started
+        if signal == FAILED:
             raise loading_failed(failure, self.keep_finished()) from None
-        if told or batch is None:
-            self._end(told)
+        if signal or batch is None:
+            self._end(signal)
         return batch
 
     def train_step(self, batch: Batch) -> None:
@@ -245,20 +245,20 @@ class Training:
             self._end(number)
         if self.line is not None:
             self.line.end()
-        begun = time.monotonic()
+        started = time.monotonic()
         self.detector.eval()
         with self.process.together():
             outcome = self.evaluate(
                 self.detector, self.config, self.folder, self.step, self.process
             )
             if self.log is not None:
-                seconds = time.monotonic() - begun
+                seconds = time.monotonic() - started
                 record = {"step": self.step, "time": time.time(), "seconds": seconds}
                 self.log.write({**record, "evaluation": outcome})
                 remove_predictions(self.folder, self.config.run.keep)
                 if self.line is not None:
                     self.line.say(evaluation_text(self.step, outcome))
-        self.losses.begun += time.monotonic() - begun
+        self.losses.started += time.monotonic() - started
         self._train_mode()
 
 

@@ -65,9 +65,9 @@ class Process:
         """The largest number that any process says; hosts wait for each other, devices go on."""
         if self.world == 1:
             return number
-        told = torch.tensor(number)
-        dist.all_reduce(told, dist.ReduceOp.MAX, self.control)
-        return int(told)
+        highest = torch.tensor(number)
+        dist.all_reduce(highest, dist.ReduceOp.MAX, self.control)
+        return int(highest)
 
     @contextmanager
     def together(self) -> Iterator[None]:
@@ -79,10 +79,10 @@ class Process:
         except Exception as error:
             failure = error
         mine = failure is not None and not isinstance(failure, AnotherProcessError)
-        told = self.largest(self.world - self.rank if mine else 0)
-        if failure is not None and (told == self.world - self.rank or not mine):
+        failed = self.largest(self.world - self.rank if mine else 0)
+        if failure is not None and (failed == self.world - self.rank or not mine):
             raise failure
-        if told:
+        if failed:
             raise AnotherProcessError("another process failed")
 
     def wait_for_all(self) -> None:

@@ -27,9 +27,9 @@ def begin_retraining(detector: Detector, config: Config, vocabulary: Vocabulary)
     """Gives a detector the weights of the first phase, draws the classifier's anew, and trains
     nothing but them. The classifier may be another one than that of the first phase."""
     file = find_checkpoint(Path(config.retrain.checkpoint))
-    told = describe(file)
-    told.vocabulary.require_classes_of(vocabulary, file)
-    require_same_network(told.config, config, file)
+    described = describe(file)
+    described.vocabulary.require_classes_of(vocabulary, file)
+    require_same_network(described.config, config, file)
     mine = classifier_names(detector)
     tensors = {name: t for name, t in read_tensors(file)[0].items() if not name.startswith(mine)}
     state = detector.state_dict()

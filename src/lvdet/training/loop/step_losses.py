@@ -28,7 +28,7 @@ class StepLosses:
     names: tuple[str, ...] = ()
     rows: list[Tensor] = field(default_factory=list)
     fetched: list[list[float]] = field(default_factory=list)
-    begun: float = field(default_factory=time.monotonic)
+    started: float = field(default_factory=time.monotonic)
     waited: float = 0.0
 
     def add(self, losses: dict[str, Tensor]) -> None:
@@ -55,13 +55,13 @@ class StepLosses:
         """Means of the losses since the last time, seconds they took, and the part of them that
         was spent waiting for data; starts over."""
         now = time.monotonic()
-        seconds, count = now - self.begun, max(len(self.fetched), 1)
+        seconds, count = now - self.started, max(len(self.fetched), 1)
         columns = zip(*self.fetched, strict=True)
         means = {
             name: sum(column) / count for name, column in zip(self.names, columns, strict=False)
         }
         waited = self.waited / max(seconds, 1e-9)
-        self.fetched, self.begun, self.waited = [], now, 0.0
+        self.fetched, self.started, self.waited = [], now, 0.0
         return means, seconds, min(1.0, waited)
 
 

@@ -177,11 +177,11 @@ def load_model(path: Path, device: torch.device) -> LoadedModel:
 
     file = find_checkpoint(path)
     tensors, texts = read_tensors(file)
-    told = _described(texts, file)
-    detector = build_detector(told.config, told.vocabulary.frequencies, pretrained=False)
+    described = _described(texts, file)
+    detector = build_detector(described.config, described.vocabulary.frequencies, pretrained=False)
     put_weights(detector, tensors, file)
     detector.to(device).eval()
-    return LoadedModel(detector, told.config, told.vocabulary, told.step)
+    return LoadedModel(detector, described.config, described.vocabulary, described.step)
 
 
 def put_weights(model: nn.Module, tensors: Mapping[str, Tensor], where: object) -> None:

@@ -76,34 +76,34 @@ def resumed(folder: Path, config: Config, vocabulary: Vocabulary) -> Resumed | N
     found = checkpoints(folder)
     if not found:
         return None
-    told = describe(found[-1] / "model.safetensors")
+    described = describe(found[-1] / "model.safetensors")
     config = replace(
         config,
         model=replace(
             config.model,
-            weights=told.config.model.weights,
-            stride_in=config.model.stride_in or told.config.model.stride_in,
+            weights=described.config.model.weights,
+            stride_in=config.model.stride_in or described.config.model.stride_in,
         ),
-        retrain=told.config.retrain,
+        retrain=described.config.retrain,
     )
-    theirs, mine = flat_values(told.config), flat_values(config)
+    theirs, mine = flat_values(described.config), flat_values(config)
     for key, value in mine.items():
         if key not in FREE and theirs[key] != value:
             raise InputError(
                 f"{folder}: started with {key} {theirs[key]!r}, now {value!r}; use the same value "
                 "to resume, or start another run with -o"
             )
-    told.vocabulary.require_same_data(vocabulary, found[-1])
-    if told.step > config.schedule.steps:
+    described.vocabulary.require_same_data(vocabulary, found[-1])
+    if described.step > config.schedule.steps:
         raise InputError(
-            f"{folder}: already trained for {told.step:,} steps, but schedule.steps is "
+            f"{folder}: already trained for {described.step:,} steps, but schedule.steps is "
             f"{config.schedule.steps:,}"
         )
-    was, now = (resolved_schedule(c).warmup_steps for c in (told.config, config))
-    if was != now and told.step < max(was, now):
+    was, now = (resolved_schedule(c).warmup_steps for c in (described.config, config))
+    if was != now and described.step < max(was, now):
         raise InputError(
             f"{folder}: still in its warm-up, which lasts {was:,} of "
-            f"{told.config.schedule.steps:,} steps, and would last {now:,} of "
+            f"{described.config.schedule.steps:,} steps, and would last {now:,} of "
             f"{config.schedule.steps:,}; change schedule.steps after the warm-up"
         )
     return Resumed(found[-1], config)

@@ -264,20 +264,20 @@ def read_array_pickle(path: Path) -> dict[str, Any]:
         raise InputError(f"{path}: not a pickle of weights, or truncated ({text})") from None
     if not isinstance(found, dict):
         raise InputError(f"{path}: not weights: {type(found).__name__}, expected a dict")
-    told: dict[int, dict[str, Any]] = {}
-    outer = _told(found, told)
+    resolved: dict[int, dict[str, Any]] = {}
+    outer = _resolved(found, resolved)
     outer = {
-        key: _told(value, told) if isinstance(value, dict) else value
+        key: _resolved(value, resolved) if isinstance(value, dict) else value
         for key, value in outer.items()
     }
-    arrays = {id(v): v for part in told.values() for v in part.values()}
+    arrays = {id(v): v for part in resolved.values() for v in part.values()}
     held = sum(v.nbytes for v in arrays.values() if isinstance(v, np.ndarray))
     if held > size:
         raise InputError(f"{path}: refused, {held:,} bytes of arrays in a file of {size:,}")
     return outer
 
 
-def _told(found: dict[Any, Any], before: dict[int, dict[str, Any]]) -> dict[str, Any]:
+def _resolved(found: dict[Any, Any], before: dict[int, dict[str, Any]]) -> dict[str, Any]:
     """A dict with stand-ins replaced by what they stand for, once however often it is named."""
     if id(found) not in before:
         before[id(found)] = {_name(key): _value(value) for key, value in found.items()}
