@@ -1,4 +1,4 @@
-"""Training: from a config to the last checkpoint."""
+"""Trains a detector, from a config to the last checkpoint."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def train(
     line: LiveLine | None = None,
     progress: Progress | None = None,
 ) -> Path:
-    """Trains a detector, and gives the folder of the last checkpoint.
+    """Trains a detector and returns the folder of the last checkpoint.
 
     device:    "cuda" or "cpu"; None: a GPU where there is one
     resume:    from the last checkpoint in the folder, if there is one
@@ -131,7 +131,8 @@ def train(
 
 
 def _require_whole_shares(config: Config, processes: int) -> None:
-    """Refuses a batch that processes, parts and groups of images cannot share equally."""
+    """Raises for a batch that cannot be divided equally among processes, parts and groups of
+    images."""
     batch, parts, group = (
         config.schedule.batch,
         config.schedule.accumulate,
@@ -151,7 +152,7 @@ def _require_whole_shares(config: Config, processes: int) -> None:
 
 
 def _require_one_step(process: Process, step: int, folder: Path) -> None:
-    """Refuses processes that would resume from different steps."""
+    """Raises if processes would resume from different steps."""
     last, first = process.largest(step), -process.largest(-step)
     if first != last:
         raise InputError(

@@ -1,4 +1,4 @@
-"""Which values a config may have."""
+"""The valid values of a config."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ RULES: dict[str, tuple[str, Callable[[Any], bool]]] = {
 
 
 def check_rules(config: Config, where: str) -> None:
-    """Refuses a config with a value that cannot be."""
+    """Raises for a config with an invalid value."""
     values = {
         f"{section}.{key}": value
         for section, content in asdict(config).items()

@@ -1,4 +1,4 @@
-"""Image files to RGB."""
+"""Reads image files as RGB."""
 
 from __future__ import annotations
 

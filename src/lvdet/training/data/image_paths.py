@@ -1,4 +1,4 @@
-"""Where the images of an annotation file are."""
+"""Locates the images of an annotation file."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def find_images(source: Path, images: Images, folder: Path) -> list[str]:
 
 
 def _leaves(name: str) -> bool:
-    """Whether the name can lead out of the folder it is in."""
+    """Whether the name can refer to something outside its folder."""
     path = PurePosixPath(name.replace("\\", "/"))
     return path.is_absolute() or ".." in path.parts or "\0" in name
 

@@ -1,4 +1,4 @@
-"""Processes that make batches ahead of time."""
+"""Worker processes that prepare batches ahead of time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SHARED_MEMORY = "/dev/shm"
 
 @dataclass(frozen=True)
 class _Failure:
-    """An error on its way from a worker: raised there, it would arrive as a traceback."""
+    """An error passed on from a worker; raised there, it would arrive as a traceback."""
 
     text: str
 
@@ -57,7 +57,7 @@ class _Jobs(data.Sampler[Any]):
 def work_ahead(
     make: Callable[[Any], T], jobs: Callable[[], Iterator[Any]], workers: int, size: int
 ) -> Iterator[T]:
-    """What `make` makes of each job, in the order of the jobs.
+    """The results of `make` for each job, in order.
 
     workers: processes; 0: none beside this one, -1: one per core, up to MOST
     size:    bytes of the largest outcome, roughly
@@ -116,13 +116,14 @@ def _ignore_signals(worker: int) -> None:
 
 @cache
 def _print_once(text: str) -> None:
-    """A line on stderr, once; of several processes the first one's."""
+    """Prints a line to stderr once, from the first process only."""
     if os.environ.get("RANK", "0") == "0":
         print(f"note: {text}", file=sys.stderr, flush=True)
 
 
 def plan(workers: int, size: int) -> tuple[int, int]:
-    """Processes, and batches each is ahead, so that all of them have room in shared memory.
+    """The number of workers, and of batches that each prepares ahead, so that they all fit in
+    shared memory.
 
     Containers often have 64 MB of it, and a worker that finds none left is killed. Cores and
     memory are shared by the processes that torchrun started on this machine.
@@ -140,7 +141,7 @@ def plan(workers: int, size: int) -> tuple[int, int]:
 
 
 def sharing() -> int:
-    """How many processes torchrun has started on this machine."""
+    """The number of processes that torchrun started on this machine."""
     text = os.environ.get("LOCAL_WORLD_SIZE", "1")
     return max(1, int(text)) if text.isdecimal() else 1
 

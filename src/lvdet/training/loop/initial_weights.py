@@ -1,4 +1,4 @@
-"""The detector that a run begins with: new, of other weights, or of its own last checkpoint."""
+"""The detector at the start of a run: new, from other weights, or from its own last checkpoint."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StartingPoint:
-    """A detector on its device, and the steps it has been trained for."""
+    """A detector on its device, and the number of steps it has been trained for."""
 
     detector: Detector
     step: int
@@ -38,7 +38,7 @@ class StartingPoint:
 def begin_model(
     config: Config, vocabulary: Vocabulary, checkpoint: Path | None, process: Process
 ) -> StartingPoint:
-    """Builds the detector of a config, with all weights that it begins with.
+    """Builds the detector of a config with its initial weights.
 
     checkpoint: of this run, to resume from. What it does not train is not trained again.
     """
@@ -66,7 +66,8 @@ def begin_model(
 
 
 def settled(config: Config) -> Config:
-    """The config with the network that the weights are made for, where it leaves that to them."""
+    """The config, completed with the network that the weights are made for where it leaves that
+    open."""
     weights = config.retrain.checkpoint or config.model.weights
     if config.model.stride_in or weights in ("imagenet", "none"):
         return config
@@ -80,13 +81,13 @@ def settled(config: Config) -> Config:
 
 
 def is_own(weights: str) -> bool:
-    """Whether weights are a whole detector's of lvdet, not those of a backbone."""
+    """Whether weights are those of a whole lvdet detector rather than a backbone."""
     path = Path(weights)
     return weights not in ("imagenet", "none") and (path.suffix == ".safetensors" or path.is_dir())
 
 
 def _take(detector: Detector, file: Path) -> Described:
-    """Weights, and which of them are trained."""
+    """Loads weights, and which of them are trained."""
     described = describe(file)
     put_weights(detector, read_tensors(file)[0], file)
     for name, parameter in detector.named_parameters():

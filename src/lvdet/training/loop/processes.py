@@ -1,4 +1,4 @@
-"""The processes that train together, one a GPU, as torchrun starts them."""
+"""The processes that train together, one per GPU, as started by torchrun."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PATIENCE = timedelta(days=1)
 
 
 def mean_over_processes(count: Tensor) -> Tensor:
-    """The mean of a tensor over all processes; the tensor itself where there is one.
+    """The mean of a tensor over all processes; the tensor itself if there is only one.
 
     Gradients of the processes are averaged. So a loss whose parts are divided by the mean count
     has the gradient that one process with all images would have.
@@ -58,11 +58,11 @@ class Process:
 
     @property
     def first(self) -> bool:
-        """Whether it is the one that writes."""
+        """Whether this is the process that writes files."""
         return self.rank == 0
 
     def largest(self, number: int) -> int:
-        """The largest number that any process says; hosts wait for each other, devices go on."""
+        """The largest number that any process passes; hosts wait for each other, devices do not."""
         if self.world == 1:
             return number
         highest = torch.tensor(number)
@@ -71,8 +71,8 @@ class Process:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """What all processes do, each its part. None goes on before all are done; where one of
-        them fails, it raises its error, and the others an `AnotherProcessError`."""
+        """Runs a part of each process. None continues before all are done; if one fails, it raises
+        its error and the others raise `AnotherProcessError`."""
         failure: Exception | None = None
         try:
             yield
@@ -86,14 +86,14 @@ class Process:
             raise AnotherProcessError("another process failed")
 
     def wait_for_all(self) -> None:
-        """Until every process has come here."""
+        """Waits until every process has reached this point."""
         if self.world > 1:
             dist.barrier(self.control)
 
 
 @contextmanager
 def joined(device: str | None = None) -> Iterator[Process]:
-    """This process among those that torchrun started (RANK, WORLD_SIZE and LOCAL_RANK in the
+    """This process among those started by torchrun (RANK, WORLD_SIZE and LOCAL_RANK in the
     environment), or alone.
 
     device: "cuda" or "cpu"; None: a GPU where there is one.
@@ -140,7 +140,7 @@ def _number(name: str) -> int:
 
 
 def parallel(model: nn.Module, process: Process) -> nn.Module:
-    """The model, whose gradients are averaged over the processes.
+    """The model, with gradients averaged over the processes.
 
     Every parameter that is trained takes part in each step, with fixed-size samples also where
     an image has no object: none is looked for that does not.
@@ -161,12 +161,12 @@ def parallel(model: nn.Module, process: Process) -> nn.Module:
 
 
 def has_statistics(model: nn.Module) -> bool:
-    """Whether batch normalisation follows the batches."""
+    """Whether batch normalisation uses the statistics of batches."""
     return any(isinstance(module, _BatchNorm) for module in model.modules())
 
 
 def with_shared_statistics(model: nn.Module, process: Process) -> nn.Module:
-    """Batch normalisation over the images of all processes; only GPUs can."""
+    """Batch normalisation over the images of all processes; requires GPUs."""
     if process.world == 1 or process.device.type != "cuda" or not has_statistics(model):
         return model
     convert: Any = nn.SyncBatchNorm.convert_sync_batchnorm

@@ -1,4 +1,4 @@
-"""What a detector sees in images, before anything is suppressed."""
+"""A detector's raw output for images, before suppression."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Candidates:
         return clip(moved, self.size[place // (rows * classes)])
 
     def of(self, images: Tensor) -> Candidates:
-        """Those of some images."""
+        """The candidates of some images."""
         code = None if self.code is None else self.code[images]
         return Candidates(
             self.score[images], self.box[images], self.size[images], code, self.weights

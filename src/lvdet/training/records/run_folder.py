@@ -1,4 +1,4 @@
-"""The folder of a run: new, resumed, or refused.
+"""The folder of a run.
 
 config.toml     the whole config, with absolute paths
 log.jsonl       losses and evaluations
@@ -57,21 +57,21 @@ FREE = frozenset(
 
 
 def config_hash(config: Config) -> str:
-    """Of the keys that matter to the weights."""
+    """A hash of the keys that affect the weights."""
     values = {key: value for key, value in flat_values(config).items() if key not in FREE}
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
 class Resumed:
-    """The checkpoint to resume from, and the config, with what the run started from."""
+    """The checkpoint to resume from, and the config with the settings that the run started with."""
 
     checkpoint: Path
     config: Config
 
 
 def resumed(folder: Path, config: Config, vocabulary: Vocabulary) -> Resumed | None:
-    """How to resume the run in a folder, if config and data are the same; None where there is no
+    """How to resume the run in a folder, checked against config and data; None if there is no
     checkpoint yet."""
     found = checkpoints(folder)
     if not found:
@@ -110,7 +110,7 @@ def resumed(folder: Path, config: Config, vocabulary: Vocabulary) -> Resumed | N
 
 
 def require_new(folder: Path) -> None:
-    """Refuses a folder with something in it."""
+    """Raises for a folder that is not empty."""
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder}: not a folder")
     if folder.is_dir() and any(path.name != _LOCK for path in folder.iterdir()):
@@ -120,7 +120,8 @@ def require_new(folder: Path) -> None:
 
 
 def require_own(folder: Path) -> None:
-    """Refuses a folder with files that are not a run's: beginning one would remove some of them."""
+    """Raises for a folder with files that do not belong to a run, because starting one would remove
+    some of them."""
     try:
         require_new(folder)
     except InputError:
@@ -132,7 +133,7 @@ def require_own(folder: Path) -> None:
 
 
 def clear(folder: Path) -> None:
-    """Removes a run, and nothing else that is there."""
+    """Removes a run, and nothing else in the folder."""
     try:
         for name in (CONFIG, LOG):
             (folder / name).unlink(missing_ok=True)
@@ -145,7 +146,7 @@ def clear(folder: Path) -> None:
 
 
 def remove_predictions(folder: Path, keep: int) -> None:
-    """Removes the predictions of a run's evaluations but the newest `keep`, with all that was
+    """Removes the predictions of a run's evaluations except the newest `keep`, with everything
     written beside them."""
     found: dict[int, list[Path]] = {}
     for path in (folder / _PREDICTIONS).glob("step-*"):
@@ -162,10 +163,10 @@ def remove_predictions(folder: Path, keep: int) -> None:
 
 
 def write_config(folder: Path, config: Config) -> None:
-    """The resolved config, which reads back as it is."""
+    """Writes the resolved config, which reads back unchanged."""
     write_text(config_text(config), folder / CONFIG)
 
 
 def locked(folder: Path) -> FileIO:
-    """Keeps other runs from writing here while it is open."""
+    """Keeps other runs from writing here while the context is open."""
     return make_and_lock(folder, _LOCK, "training")

@@ -1,4 +1,4 @@
-"""Pickles of arrays and plain containers. Reading one runs no code of the file.
+"""Pickles of arrays and plain containers. Reading one does not execute code from the file.
 
 The interpreter of opcodes is Python's own, with three changes: it knows only the opcodes that plain
 values need; every global that a file asks for is one of the stand-ins below, or refused; and no
@@ -24,7 +24,7 @@ _MOST_DIMENSIONS = 8
 
 
 class _RefusedError(Exception):
-    """What is wrong, in words."""
+    """The problem, in words."""
 
 
 class _Dtype:
@@ -47,7 +47,7 @@ class _Dtype:
 
 
 class _Array:
-    """Stands for `numpy.ndarray`: what `_reconstruct` makes, and a state fills."""
+    """Stands in for `numpy.ndarray`: created by `_reconstruct`, filled by its state."""
 
     def __init__(self) -> None:
         self.array: NDArray[Any] | None = None
@@ -100,12 +100,12 @@ def _encode(text: object, encoding: object = "latin1") -> bytes:
 
 
 def _no_bytes() -> bytes:
-    """What `bytes()` is in older protocols."""
+    """How older protocols write `bytes()`."""
     return b""
 
 
 def _viewed(data: object, dtype: object, shape: object, order: str) -> NDArray[Any]:
-    """An array over the file's bytes, if they are as many as its shape says."""
+    """An array over the file's bytes, if their number matches its shape."""
     if isinstance(data, str):  # of Python 2
         data = data.encode("latin1")
     if not isinstance(data, bytes | bytearray) or not isinstance(dtype, _Dtype):
@@ -123,7 +123,7 @@ def _viewed(data: object, dtype: object, shape: object, order: str) -> NDArray[A
 
 
 def _short(wanted: object) -> str:
-    """In one line."""
+    """On one line."""
     text = "".join(c if c.isprintable() else "?" for c in str(wanted))
     return text if len(text) <= 60 else text[:60] + "…"
 

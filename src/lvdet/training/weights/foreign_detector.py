@@ -1,4 +1,4 @@
-"""Detectors of Detectron2 and torchvision, ready to predict."""
+"""Detectors from Detectron2 and torchvision, ready to predict."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def load_foreign(
     device: torch.device,
     convention: str | None = None,
 ) -> LoadedModel:
-    """The detector in a file of Detectron2 or torchvision, in eval mode.
+    """Loads the detector in a Detectron2 or torchvision file, in eval mode.
 
     categories: names by id of the classes that it was trained on, which the file does not say;
                 `where` they are from is what errors name
