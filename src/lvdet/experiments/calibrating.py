@@ -1,4 +1,4 @@
-"""What calibration does to a run: the paper's methods, fitted on training images and on the
+"""The effect of calibration on a run: the paper's methods, fitted on training images and on the
 evaluated ones."""
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def calibrated(
     old: PerImage,
     fixed: PerClass,
 ) -> tuple[dict[str, dict[str, float]], dict[str, Any], dict[str, Any]]:
-    """Numbers and samples by condition, and an example.
+    """Metrics and samples by condition, and an example.
 
     The detections are the best of each class by the detector's own score; "identity" keeps it.
     """

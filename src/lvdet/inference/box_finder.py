@@ -1,4 +1,4 @@
-"""Boxes of a batch that a budget may keep, found while the host is elsewhere."""
+"""Finds the boxes of a batch that a budget may keep, asynchronously."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LEAST_ROOM = 1 << 12
 
 @dataclass(frozen=True)
 class _Request:
-    """The candidates of some images, and what is wanted of them.
+    """The candidates of some images, and what is wanted from them.
 
     scale: [B, 4] from pixels of the resized to those of the original image
     limit: [B, 4] the largest coordinates in the original image
@@ -43,7 +43,7 @@ class _Request:
     limit: Tensor
 
     def of(self, image: int) -> _Request:
-        """One of the images."""
+        """The request for one image."""
         rows = torch.tensor([image], device=self.scale.device)
         candidates = self.candidates.of(rows)
         ids = self.ids[image : image + 1]
@@ -52,10 +52,11 @@ class _Request:
 
 @dataclass(frozen=True)
 class Pending:
-    """What a device may still be at.
+    """Results that a device may still be computing.
 
     most, room: as in `select`
-    counts: of each threshold the ends, and whether they are enough; last the candidates taken
+    counts: the ends for each threshold, and whether they are enough; then the number of candidates
+        taken
     """
 
     request: _Request
@@ -67,12 +68,12 @@ class Pending:
 
     @property
     def ids(self) -> list[int]:
-        """Of the images."""
+        """The ids of the images."""
         return self.request.ids
 
 
 class BoxFinder:
-    """Finds boxes in batches, of which a GPU may be working on one while the one before is read.
+    """Finds boxes in batches; a GPU may process one batch while the previous one is read.
 
     ahead: batches that may be begun before the first of them is finished
     """
@@ -88,7 +89,7 @@ class BoxFinder:
             self._copies = torch.cuda.Stream(self._device, priority=-1)  # type: ignore[no-untyped-call]
 
     def begin(self, part: PredictionBatch, bound: NDArray[np.float32]) -> Pending:
-        """Begins with a batch; on a GPU, nothing is waited for."""
+        """Starts a batch; on a GPU, without waiting for anything."""
         execution, settings = self._job.execution, self._job.settings
         with torch.inference_mode():
             batch = execution.moved(part.batch)
@@ -114,7 +115,7 @@ class BoxFinder:
         return Pending(request, most, room, selected, counts, self._job.execution.now())
 
     def finish(self, pending: Pending) -> list[list[ImageBoxes]]:
-        """For each threshold of suppression what was found in each image, by falling score."""
+        """For each suppression threshold, the boxes found in each image, by descending score."""
         pending.done()
         try:
             with torch.inference_mode():
@@ -148,7 +149,7 @@ class BoxFinder:
     def _read(
         self, pending: Pending, selected: Selected, ends: NDArray[np.int64]
     ) -> list[ImageBoxes]:
-        """What was selected, in host memory, image by image."""
+        """The selected boxes in host memory, by image."""
         request, number = pending.request, int(ends[-1])
         with nullcontext() if self._copies is None else torch.cuda.stream(self._copies):
             place = selected.place[:number]

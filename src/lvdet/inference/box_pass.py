@@ -1,4 +1,4 @@
-"""The first pass: the boxes that a budget keeps, without masks."""
+"""The first pass: the boxes that the budgets keep, without masks."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _writer(path: Path, settings: Settings, category_ids: Sequence[int]) -> TopK
 
 
 class _Kept:
-    """What was found so far, a writer for each threshold of NMS.
+    """The boxes found so far, with one writer per NMS threshold.
 
     bound: [K] what a score of each class has to exceed to be of use to any of the budgets per
            class. It may be that of some batches ago, which lets more through than necessary
@@ -96,7 +96,7 @@ class _Kept:
         self.bound = self._bound()
 
     def add(self, ids: Sequence[int], found: Sequence[Sequence[ImageBoxes]]) -> None:
-        """Adds some images, for each writer its own."""
+        """Adds some images, each writer with its own detections."""
         for writer, of_threshold in zip(self._writers, found, strict=True):
             for image_id, rows in zip(ids, of_threshold, strict=True):
                 if image_id not in writer:
@@ -119,8 +119,8 @@ class _Kept:
             self._update(total - len(self.left), total)
 
     def _bound(self) -> NDArray[np.float32]:
-        """A writer whose class is full takes no score at or below its threshold, as ties go to
-        what was added before."""
+        """A writer whose class is full accepts no score at or below its threshold, because ties go
+        to what was added first."""
         ids = self._job.category_ids
         lowest = np.min([writer.class_thresholds(ids) for writer in self._writers], axis=0)
         bound: NDArray[np.float32] = np.maximum(lowest, self._job.settings.score).astype(np.float32)

@@ -1,4 +1,4 @@
-"""What both passes of a prediction work with."""
+"""What both passes of a prediction share."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from lvdet.training.configuration.config import Input
 
 @dataclass(frozen=True)
 class Job:
-    """A detector, the images it looks at, and how.
+    """A detector, its images, and the settings.
 
     images:       ids and files, in the order in which ties are decided
     size:         how images are resized
     category_ids: of the detector's classes
-    leave_out:    is told of damaged images where the settings allow them, before they are finished
+    leave_out:    receives damaged images if the settings allow them, before they are finished
     look:         called with each batch; raises an error where another process has failed
     """
 

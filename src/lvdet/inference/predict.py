@@ -1,4 +1,4 @@
-"""The best detections of each class over a whole set of images, and of each image."""
+"""Predicts the best detections of each class over a whole set of images, and of each image."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def predict(
     progress: Progress | None = None,
     process: Process | None = None,
 ) -> Summary:
-    """Writes the best detections of each class over all images and the best of each image over
-    all classes, each once, in COCO's format.
+    """Writes the best detections of each class over all images and the best of each image over all
+    classes, each once, in COCO format.
 
     images:  ids, all different, and files
     out:     a file (.json, .jsonl, or what else `TopKWriter` writes); of several thresholds of NMS
@@ -127,7 +127,7 @@ def _both_passes(
     progress: Progress | None,
     starts: _Starts,
 ) -> None:
-    """Makes the outcomes in the work folder."""
+    """Computes the results in the work folder."""
     settings, failed = job.settings, paths.failed
     numbers = range(len(settings.nms))
     outcomes = [paths.outcome(number) for number in numbers]
@@ -154,13 +154,13 @@ def _both_passes(
 
 
 class _Starts:
-    """How long passes take until their first batch is written."""
+    """The time until passes write their first batch."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
 
     def watch(self, update: Update | None) -> Update:
-        """Of a pass that begins now; tells another, if there is one."""
+        """Starts the clock for a pass; forwards its progress to `update`, if given."""
         started: list[float] = [time.monotonic()]
 
         def report(done: int, total: int) -> None:

@@ -1,4 +1,4 @@
-"""A detector evaluated while it is trained."""
+"""Evaluates a detector during training."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ def evaluate(
 
 
 def _vocabulary(detector: Detector, folder: Path, listed: ImageList) -> Vocabulary:
-    """The classes that are trained: a checkpoint of the run says them. Before there is one, those
-    of the annotations, if they are as many."""
+    """The trained classes, from a checkpoint of the run. Before there is one, those of the
+    annotations, if their number matches."""
     found = checkpoints(folder)
     if found:
         return describe(found[-1] / "model.safetensors").vocabulary

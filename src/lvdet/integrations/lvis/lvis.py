@@ -1,4 +1,4 @@
-"""LVIS: an annotation file as dicts, with lvis' names."""
+"""LVIS: an annotation file as dicts, with lvis's names."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class LVIS:
         return _load(self.imgs, ids)
 
     def download(self, save_dir: str, img_ids: Iterable[Any] | None = None) -> None:
-        """Fetches images that a folder does not have yet."""
+        """Downloads missing images to a folder."""
         Path(save_dir).mkdir(parents=True, exist_ok=True)
         for image in self.load_imgs(img_ids):
             path = Path(save_dir) / image["coco_url"].split("/")[-1]
