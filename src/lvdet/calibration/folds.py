@@ -11,7 +11,7 @@ from lvdet.calibration.maps import Floats
 from lvdet.errors import InputError
 from lvdet.files.progress import Update
 
-#: Parts of the images, where there is no training set to fit on.
+#: Parts of the images, if there is no training set to fit on.
 FOLDS = 5
 
 

@@ -52,8 +52,8 @@ def _top(
 def _app(verbs: Iterable[str]) -> typer.Typer:
     app = typer.Typer(
         name="lvdet",
-        help="Train, run, evaluate and calibrate large-vocabulary object detectors: AP-Old, "
-        "AP-Fixed and AP-Pool, exact and fast.",
+        help="Evaluate, calibrate, train and run large-vocabulary object detectors. Computes "
+        "AP-Old, AP-Fixed and AP-Pool, exactly and fast.",
         add_completion=False,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,

@@ -207,7 +207,7 @@ def compare(
     dets_per_class: DetsPerClass = 10_000,
     threads: Threads = None,
 ) -> None:
-    """Compare calibration methods on your detector: the paper's table."""
+    """Compare calibration methods, as in the paper's table."""
     from lvdet.calibration.calibrate import SHOWN, calibrate
 
     require_outputs(output)

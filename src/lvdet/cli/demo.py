@@ -27,7 +27,7 @@ def run(
     classes: Annotated[int, typer.Option(metavar="N", help="Number of classes.")] = 1203,
     seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
 ) -> None:
-    """Try everything on simulated data, in seconds.
+    """Try lvdet on simulated data, in seconds.
 
     Simulates a long-tail data set and a detector, evaluates the detections, shows what a limit
     per image does, calibrates the scores and writes a report.

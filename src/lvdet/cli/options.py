@@ -16,8 +16,8 @@ Results: TypeAlias = Annotated[
     str,
     typer.Argument(
         metavar="DT",
-        help="Detections: JSON, JSON lines (both also gzipped), Parquet, npz, a folder or "
-        "glob of these files, or - for standard input.",
+        help="Detections: JSON or JSON lines (optionally gzipped), Parquet or npz; a folder "
+        "or glob of such files; or - for standard input.",
     ),
 ]
 Iou: TypeAlias = Annotated[

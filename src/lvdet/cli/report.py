@@ -99,7 +99,7 @@ def run(
     drop_duplicates: DropDuplicates = False,
     threads: Threads = None,
 ) -> None:
-    """Write one page about one or more detectors.
+    """Write an HTML report on one or more detectors.
 
     The page is a single file that works offline, in light and dark mode, in print and on a phone.
     """

@@ -33,7 +33,7 @@ def run(
         ),
     ] = None,
     classes: Annotated[
-        int, typer.Option(metavar="N", help="Number of classes. The default is LVIS's.")
+        int, typer.Option(metavar="N", help="Number of classes; LVIS has 1,203.")
     ] = 1203,
     size: Annotated[
         int, typer.Option(metavar="N", help="Longer side of the images in pixels.")
@@ -68,7 +68,7 @@ def run(
         Path | None, typer.Option(metavar="FILE.json", help="Also write the counts as JSON.")
     ] = None,
 ) -> None:
-    """Draw a long-tail set of images, in LVIS format.
+    """Draw a long-tail set of images in LVIS format.
 
     Writes training and validation images, annotations as incomplete as LVIS's, and a config for
     lvdet train. The same settings always give the same set.

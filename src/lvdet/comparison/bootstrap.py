@@ -31,7 +31,7 @@ LANES = _native.LANES
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """The metrics of a detector on R bootstrap samples, NaN where there is nothing to find.
+    """The metrics of a detector on R bootstrap samples, NaN if there is nothing to find.
 
     old, fixed: [R, C] float64, AP of each class
     pool: [R, 4] float64, AP, APr, APc, APf of AP-Pool

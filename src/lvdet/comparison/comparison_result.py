@@ -14,7 +14,7 @@ from lvdet.comparison.verdicts import interval_text, level_text, title
 from lvdet.rendering.result import Result
 from lvdet.rendering.table_text import Cell, Layout, latex, markdown, percent, plain, signed
 
-#: Classes that tables show, unless another number is asked for.
+#: Classes that tables show, unless another number is requested.
 CLASSES_SHOWN = 10
 _COLUMNS = ("baseline", "value", "delta", "error", "low", "high", "holds")
 

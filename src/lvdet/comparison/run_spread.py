@@ -28,7 +28,7 @@ def student(freedom: int, confidence: float) -> float:
 def run_errors(values: NDArray[np.float64], confidence: float) -> NDArray[np.float64]:
     """[…] of the numbers of detectors and their runs ([detectors, runs, …]): the standard error of
     a difference between two detectors, as one whose normal interval is as wide as Student's. The
-    deviation over runs is pooled over detectors; 0 where there is one run of each."""
+    deviation over runs is pooled over detectors; 0 if there is one run of each."""
     detectors, runs = values.shape[:2]
     if runs == 1:
         return np.zeros(values.shape[2:])

@@ -34,7 +34,7 @@ TOTALS = ("false positives", "false negatives")
 class Costs:
     """AP of each class before and after fixing errors, and the objects that were missed.
 
-    before:  [C] float64, AP; NaN where there is nothing to find
+    before:  [C] float64, AP; NaN if there is nothing to find
     after:   [kinds + 2, C] float64, AP with one kind mended, in the order of `KINDS` and `TOTALS`
     missed:  rows of `GroundTruth` that no detection found and no error points at
     unfound: rows that no detection found
@@ -157,8 +157,8 @@ def _first(
     end: NDArray[np.int64],
     holds: Callable[[NDArray[np.float64]], NDArray[np.bool_]],
 ) -> NDArray[np.int64]:
-    """[n] the first place of each span of rows, of falling score, from which on something holds of
-    the score; its end where nowhere."""
+    """[n] the first place of each span of rows, of descending score, from which on something holds
+    of the score; its end where nowhere."""
     low, high = begin.copy(), end.copy()
     while (open_ := low < high).any():
         middle = (low + high) // 2
@@ -177,7 +177,7 @@ def _precision(
     order: NDArray[np.int32] | None = None,
     offsets: NDArray[np.int64] | None = None,
 ) -> NDArray[np.float64]:
-    """[C] AP for any choice of kept and correct rows; NaN where there is nothing to find."""
+    """[C] AP for any choice of kept and correct rows; NaN if there is nothing to find."""
     if order is not None:
         right, kept = right[order], kept[order]
     curves, _ = accumulate(

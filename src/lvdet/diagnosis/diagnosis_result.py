@@ -33,7 +33,7 @@ class Diagnosis(Result):
     costs:   by kind and group, the gain in AP from fixing that kind alone, as a fraction
     counts:  by kind and group, the number of errors; for missed and false negatives, of objects
     class_ap:     [C] float64, AP of each class; NaN where undefined
-    class_costs:  [C, kinds] float64; NaN where there is nothing to find, before or after
+    class_costs:  [C, kinds] float64; NaN if there is nothing to find, before or after
     class_counts: [C, kinds] int64
     instances:    [C] int64, objects to be found
     confusions:   pairs of classes in classification errors

@@ -37,7 +37,7 @@ class Rows:
                out: ignored, or of a class not exhaustively annotated there
     target:    [K] int32, row of `GroundTruth`: the object a right one found; of another class
                (classification), badly met (localisation), found already (duplicate), or just the
-               nearest (both, background); -1 where there is none
+               nearest (both, background); -1 if there is none
     overlap:   [K] float64, IoU with the target; NaN where that was not looked up: of right ones and
                of those not counted
     """

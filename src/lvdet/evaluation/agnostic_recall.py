@@ -75,10 +75,10 @@ def agnostic_recall(
     """Recall at each limit per image, over classes (rows) and groups of them.
 
     Detections and objects of these classes are matched as if they all had the same class: by
-    falling score, equal scores by ascending class id, then file order; at equal overlap the object
-    of the higher class id, then the later one. Recall is the share of objects that are matched, a
-    mean over IoU thresholds. Incorrect detections only take up places, so it does not matter which
-    classes were verified or exhaustively annotated in an image.
+    descending score, equal scores by ascending class id, then file order; at equal overlap the
+    object of the higher class id, then the later one. Recall is the share of objects that are
+    matched, a mean over IoU thresholds. Incorrect detections only take up places, so it does not
+    matter which classes were verified or exhaustively annotated in an image.
     """
     if not limits:
         return []

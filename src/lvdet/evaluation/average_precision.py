@@ -39,8 +39,8 @@ class Ties:
     """Marks hits whose score is shared by another row of their ranking.
 
     tied: [H] uint8
-    order, detection, score: the score of a row is score[detection[order[row]]], or, where there is
-        no order, score[detection[row]]
+    order, detection, score: the score of a row is score[detection[order[row]]], or, if there is no
+        order, score[detection[row]]
     """
 
     tied: NDArray[np.uint8]
@@ -99,7 +99,8 @@ def accumulate(
     ties: Ties | None = None,
     points: bool = False,
 ) -> tuple[Curves, NDArray[np.float64]]:
-    """Curves of any rankings: rows offsets[r] to offsets[r + 1] of the outcomes, by falling score.
+    """Curves of any rankings: rows offsets[r] to offsets[r + 1] of the outcomes, by descending
+    score.
 
     truth: [R, S] objects to find, in the first S scopes; offsets: [R + 1]; keep: [K] over the
     rows; known: the same curves over other rows. Also the precision at each recall,

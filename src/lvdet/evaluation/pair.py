@@ -87,7 +87,7 @@ class Pair:
 
     def matched_at(self, threshold: float, *, partners: bool = False) -> tuple[Matches, int]:
         """A match that has this IoU threshold, and the threshold's place in it: the one match; or
-        another, where that lacks the threshold, or partners at it that are asked for."""
+        another, where that lacks the threshold, or partners at it that are requested."""
         near = np.isclose(self.options.levels, threshold, rtol=0, atol=1e-9)
         if near.any() and not (partners and self.options.partners_at != threshold):
             return self.matches, int(np.flatnonzero(near)[0])
@@ -134,7 +134,7 @@ class Pair:
         budgets = self._cutting(budgets)
         question = (tuple(budgets), classes.tobytes())
         if self._last is None or self._last[0] != question:
-            # The same is asked for twice in a row, for AP and AP-Pool, and seldom later.
+            # The same is requested twice in a row, for AP and AP-Pool, and seldom later.
             counted = self.counted_classes(classes)
             self._last = question, self._ranks.kept(budgets, classes=counted)
         return self._last[1]

@@ -15,8 +15,8 @@ from lvdet.threads import thread_count
 
 
 class Pools:
-    """Pools of classes (rows), each with its detections in one ranking: by falling score over all
-    its classes, equal scores by image, then class, then rank in that class and image."""
+    """Pools of classes (rows), each with its detections in one ranking: by descending score over
+    all its classes, equal scores by image, then class, then rank in that class and image."""
 
     def __init__(self, matches: Matches, pools: Sequence[NDArray[np.int64]]) -> None:
         self._matches, self._pools = matches, pools

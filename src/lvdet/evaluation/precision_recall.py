@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class PrecisionRecall:
-    """Curves under one budget; NaN where there is nothing to find.
+    """Curves under one budget; NaN if there is nothing to find.
 
     recalls:    [101]
     classes:    [C, 101] mean over the IoU thresholds, so that a curve's mean is the class's AP

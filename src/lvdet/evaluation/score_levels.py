@@ -26,7 +26,7 @@ class ScoreLevel:
 
 @dataclass(frozen=True)
 class ScoreLevels:
-    """The scores of each frequency group ("all" where there are none).
+    """The scores of each frequency group ("all" if there are none).
 
     relative: whether scores are divided by the mean score of frequent classes; not if there are
         none, or if that mean is not positive

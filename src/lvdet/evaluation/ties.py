@@ -70,7 +70,7 @@ def tie_warning(source: str, moved: Sequence[tuple[str, TieRange, int]]) -> str:
 
 def bounding_matches(matches: Matches) -> tuple[Matches, Matches] | None:
     """The match at worst and at best, over all areas alone, where it depends itself on the order of
-    equal scores in an image; None where it does not.
+    equal scores in an image; None if it does not.
 
     Rows that another order might match otherwise are wrong in the one, and right in the other
     wherever they could match anything: bounds, which need not be attained.

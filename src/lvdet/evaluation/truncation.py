@@ -72,7 +72,7 @@ def class_counts(gt: GroundTruth, results: Results) -> NDArray[np.int64]:
 class Cuts:
     """How a file was truncated.
 
-    by_image, by_class: None where nothing speaks for such a cut
+    by_image, by_class: None if nothing speaks for such a cut
     images, classes: how many images and classes have detections
     counts: [C] as of `class_counts`
     certain: the highest limit per image that finds, in spite of the cut by class, what it would

@@ -1,8 +1,8 @@
 """Verdicts on claims, by a rule fixed before the runs.
 
 A claim holds where its effect lies on the right side of its bound, beyond the 95 % t-interval, and
-the 95 % interval of the image bootstrap says the same where there is one. It fails where both lie
-on the wrong side. Else, and always where a config has one seed alone, it is undecided.
+the 95 % interval of the image bootstrap says the same if there is one. It fails where both lie on
+the wrong side. Else, and always where a config has one seed alone, it is undecided.
 
 The t-interval is that of the mean over seeds, which are independent: the standard deviation is
 pooled over the configs of the experiment, each with one degree of freedom less than its seeds. The

@@ -77,9 +77,9 @@ def make_at_once(
     """Several at once, each in its own process, until all are done or it is `end` on the monotonic
     clock.
 
-    A job is not begun where runs before it took longer than is left for its own. What is unfinished
-    at the end is told to save its work, and is resumed by the next call. A job that fails does not
-    stop the others.
+    A job is not started where runs before it took longer than is left for its own. What is
+    unfinished at the end is told to save its work, and is resumed by the next call. A job that
+    fails does not stop the others.
     """
     waiting = [*jobs]
     total = sum(len(job.runs) for job in jobs)

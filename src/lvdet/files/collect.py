@@ -27,7 +27,7 @@ from lvdet.threads import thread_count
 ROOM, ROOM_WITH_BOXES = 1 << 24, 1 << 22
 #: Bytes of masks held in memory; beyond them they are held in a temporary file.
 MASK_BYTES = 1 << 29
-#: Cells (images times classes) of which it is worked out which of them count.
+#: Cells (images times classes) of which it is computed which of them count.
 MOST_CELLS = 1 << 32
 
 

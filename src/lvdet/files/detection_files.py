@@ -78,10 +78,10 @@ def read_detections(
 
     `source` is a file (JSON list, lines of JSON, either gzipped, Parquet, npz), a folder or pattern
     of such files, read in order of name; a list of paths, a list of COCO result records, or a dict
-    of arrays. With masks=False, masks are passed by where there are boxes. With dets_per_class,
-    only the best so many rows of each class are kept, with dets_per_image those of each image, with
-    both what either keeps. That happens while reading, so that files may be far larger than memory:
-    by falling score, earlier rows first among equals; they stay in their order.
+    of arrays. With masks=False, masks are skipped where there are boxes. With dets_per_class, only
+    the best so many rows of each class are kept, with dets_per_image those of each image, with both
+    what either keeps. That happens while reading, so that files may be far larger than memory: by
+    descending score, earlier rows first among equals; they stay in their order.
 
     images: the annotations, where image ids are texts that name their files, or where boxes are
         fractions of the images

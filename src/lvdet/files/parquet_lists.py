@@ -195,7 +195,7 @@ class ListColumns:
     def _read_masks(
         self, decoded: Any, counts: NDArray[np.int64], source: str, at: int
     ) -> Masks | None:
-        """A mask for each detection; None where there are none. A row may be null."""
+        """A mask for each detection; None if there are none. A row may be null."""
         name = str(self.masks)
         column = decoded.column(name)
         if not is_list(column.type):

@@ -75,7 +75,7 @@ class Pending:
 class BoxFinder:
     """Finds boxes in batches; a GPU may process one batch while the previous one is read.
 
-    ahead: batches that may be begun before the first of them is finished
+    ahead: batches that may be started before the first of them is finished
     """
 
     def __init__(self, job: Job, nms: Sequence[float]) -> None:

@@ -1,7 +1,7 @@
 """Of a batch's candidates those that a budget may keep, without doubles.
 
-Whether a box is suppressed depends only on the boxes of its class and image that come before it,
-by falling score and among equals by place. So candidates can be left out before suppression,
+Whether a box is suppressed depends only on the boxes of its class and image that come before it, by
+descending score and among equals by place. So candidates can be left out before suppression,
 wherever all that come before one that is taken are taken too. Taken are
 
 - those above the bound of their class, of which there are fewer the more images have been seen,
@@ -28,8 +28,8 @@ from lvdet.training.model.nms import suppressed_in_groups
 class Wanted:
     """The selection criteria.
 
-    bound: [K] what a score of each class has to exceed to be among the best of its class; inf
-           where there is no such budget
+    bound: [K] what a score of each class has to exceed to be among the best of its class; inf if
+           there is no such budget
     floor: what any score has to exceed
     dets_per_image: the best of each image to keep, whatever their classes; 0: none
     nms:   IoUs above which the better of two boxes of a class suppresses the other
@@ -44,7 +44,7 @@ class Wanted:
 class Selected(NamedTuple):
     """The boxes kept in B images at one suppression threshold.
 
-    place:  [N] among all scores, by image, in each by falling score; as many as `ends` says,
+    place:  [N] among all scores, by image, in each by descending score; as many as `ends` says,
             what follows means nothing
     box:    [N, 4]; score: [N]
     ends:   [B] how many there are up to the end of each image

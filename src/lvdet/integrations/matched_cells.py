@@ -54,7 +54,7 @@ class Question:
 
 @dataclass(frozen=True)
 class CellRecord:
-    """What matching says of one image and class in one range of area: D detections by falling
+    """What matching says of one image and class in one range of area: D detections by descending
     score, G objects, those that are ignored last; T thresholds."""
 
     detections: list[Annotation]
@@ -121,8 +121,8 @@ class MatchedCells:
     def ranking(
         self, place: int, area: int
     ) -> tuple[list[Annotation], NDArray[np.bool_], NDArray[np.bool_]] | None:
-        """The detections of a class by falling score, and [T, N] which of them are matched and not
-        counted; None where nothing is to be found."""
+        """The detections of a class by descending score, and [T, N] which of them are matched and
+        not counted; None if nothing is to be found."""
         outcomes, truth, scope = self._in_range(area)
         if truth[place] == 0:
             return None

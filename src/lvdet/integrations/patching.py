@@ -22,7 +22,7 @@ MODULES = (
 _PACKAGES = ("pycocotools", "lvis")
 
 _depth = 0
-#: What stood in sys.modules before; None where nothing did.
+#: What stood in sys.modules before; None if nothing did.
 _modules: dict[str, ModuleType | None] = {}
 #: Where names were replaced: the module, the name, the original and its replacement.
 _names: list[tuple[ModuleType, str, Any, Any]] = []

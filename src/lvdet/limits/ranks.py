@@ -19,7 +19,7 @@ from lvdet.tables.columns import take
 from lvdet.tables.results import Ranking
 from lvdet.threads import thread_count
 
-#: Rows of each group by falling score, and where each group begins.
+#: Rows of each group by descending score, and where each group begins.
 Ordering: TypeAlias = tuple[
     np.ndarray[tuple[int], np.dtype[np.int32]], np.ndarray[tuple[int], np.dtype[np.int64]]
 ]

@@ -36,10 +36,10 @@ def match(
 ) -> Matches:
     """Matches every detection that counts with the ground truth of its image and class.
 
-    Detections are taken by falling score, ties in file order. At each IoU threshold a detection
-    takes the free ground truth of highest IoU at or above it (the later one at equal IoU);
-    ignored ones only where no other matches. For LVIS files, a detection counts where its class
-    was verified in the image; for COCO files, everywhere.
+    Detections are taken by descending score, ties in file order. At each IoU threshold a detection
+    takes the free ground truth of highest IoU at or above it (the later one at equal IoU); ignored
+    ones only where no other matches. For LVIS files, a detection counts where its class was
+    verified in the image; for COCO files, everywhere.
 
     exact_lvis repeats the quirks of the reference tools: a ground truth of id 0 reads as
     unmatched; LVIS annotations of area 0 are left out; where results carry boxes, a detection's

@@ -33,13 +33,13 @@ _WEAK = 0.15
 _IMAGES, _ROWS = 5_000, 1_500_000
 #: A mapping has to find this share of the objects that chance does not, …
 _SHARE = 0.2
-#: … so many of them, of so many classes, that are not found as given, …
+#: … that many of them, of so many classes, that are not found as given, …
 _GAIN, _CLASSES = 20, 4
 #: … no class having more than this share of them, …
 _ONE_CLASS = 0.6
 #: … so many times as many as are found as given, and so many standard errors more than by chance.
 _RATIO, _ERRORS = 4, 6
-#: A learned mapping finds this share of other objects, so many of them, of so many classes,
+#: A learned mapping finds this share of other objects, that many of them, of so many classes,
 #: and so many times as many as are found as given.
 _LEARNED, _BEYOND, _MANY = 0.03, 8, 8
 _LEARNED_RATIO = 2.5
@@ -257,8 +257,8 @@ def _fits(evidence: Evidence, given: NDArray[np.bool_], mapping: _Rows) -> float
 
 
 def _permuted(evidence: Evidence, given: _Rows) -> Mapping:
-    """For each id the class that its detections are found with most, that no other id is found
-    with more; as given where there is none."""
+    """For each id the class that its detections are found with most, that no other id is found with
+    more; as given if there is none."""
     ids = len(given)
     # An object counts once for each id.
     columns = [evidence.target, evidence.row_class, evidence.truth_class]

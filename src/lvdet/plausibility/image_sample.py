@@ -24,7 +24,7 @@ class Sample:
     """Some images that have objects and detections.
 
     images: [S] rows of the annotations' images, rising
-    row_image:    [R] place in `images` of each detection; by image, in an image by falling score
+    row_image:    [R] place in `images` of each detection; by image, in an image by descending score
     row_category: [R] place among the ranking's category ids
     row_rank:     [R] place in its image, 0 for the highest score
     score: [R]; box: [R, 4], NaN where the box is not kept

@@ -133,7 +133,7 @@ def simulate(
 
     With the same seed, another `bias`, `class_bias` or `dets_per_image` is the same detector:
     ground truth and candidates stay as they are (fillers excepted), only scores or the cut change.
-    Detections come grouped by image, by falling score before rounding.
+    Detections come grouped by image, by descending score before rounding.
     """
     settings = Settings(
         images,

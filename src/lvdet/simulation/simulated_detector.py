@@ -169,7 +169,7 @@ class Detector:
         return Candidates(image.astype(np.int32), category, score, self._any_boxes(rng, image))
 
     def _unblocked(self, rng: np.random.Generator, image: Ints) -> NDArray[np.int32]:
-        """[N] classes unverified in these images (COCO: without objects), where there are any."""
+        """[N] classes unverified in these images (COCO: without objects), if there are any."""
         category: NDArray[np.int32] = self.by_class[rng.integers(0, _TABLE, len(image))]
         pending = np.arange(len(image))
         for _ in range(20):

@@ -75,7 +75,7 @@ class Audit(Result):
     @property
     def cut(self) -> Cut | None:
         """Detections per image at which the file appears truncated, and how many images have
-        exactly that many; None where nothing suggests truncation."""
+        exactly that many; None if nothing suggests truncation."""
         return self.cuts.by_image
 
     @property

@@ -44,7 +44,7 @@ class Limits:
 class BudgetTable:
     """Rows of limits that belong together, each compared with the first one of the same classes.
 
-    name, title: how it is asked for, and what it says
+    name, title: how it is requested, and what it says
     shows: which metrics people read there: "AP" (the mean over classes), "pool", or both
     paired: shown with a line for each set of classes and a column for each limit
     """

@@ -17,7 +17,7 @@ class ScoreDigits:
     """The scores of a file.
 
     detections: how many there are
-    highest: the highest score, NaN where there are none
+    highest: the highest score, NaN if there are none
     at_highest: how many detections have it
     lowest, at_lowest: the same of the lowest
     digits: significant digits that 99 of 100 scores need

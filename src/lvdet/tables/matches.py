@@ -31,7 +31,7 @@ class Matches:
     detection: [K] int32, row of `Detections`
     position:  [K] int32, place of the row when ordered by image, class and rank: the order among
                equal scores where classes are ranked together
-    together:  [K] int32, the rows in one ranking over all classes, by falling score and position
+    together:  [K] int32, the rows in one ranking over all classes, by descending score and position
     category_offsets: [C + 1] int64, where each class's rows begin
     outcomes:  which rows are correct and incorrect in each of the A area ranges, at T thresholds
     truth:     [C, A] int64, ground truth to find
@@ -42,7 +42,7 @@ class Matches:
                might match otherwise, and at which thresholds they could match anything, over all
                areas; None where the scores are not those of the matching
     partner:   [K] int32, row of `GroundTruth` that a row is matched with over all areas, at the one
-               threshold that was asked for, -1 for none; None if not requested
+               threshold that was requested, -1 for none; None if not requested
     overlap:   [K] float64, overlap with the partner, 0 if there is none; None if partners were not
                requested
     """

@@ -53,11 +53,11 @@ def train(
 ) -> Path:
     """Trains a detector and returns the folder of the last checkpoint.
 
-    device:    "cuda" or "cpu"; None: a GPU where there is one
+    device:    "cuda" or "cpu"; None: a GPU if there is one
     resume:    from the last checkpoint in the folder, if there is one
     overwrite: remove the run that is in the folder
-    evaluate:  called where the config has validation data, at every `run.evaluate_every` steps
-               and at the end
+    evaluate:  called where the config has validation data, at every `run.evaluate_every` steps and
+               at the end
     check:     looks at the validation data before the first step
     line, progress: show losses, and how reading and evaluation proceed
 

@@ -6,7 +6,7 @@ header, images, rows, flags) and columns, little-endian and one after the other:
     image ids, rows of each image   int64, [images]
     category ids, scores            int64, float64, [rows]
     boxes                           float64, [rows, 4] x, y, width, height
-    where masks begin               int64, [rows + 1]; like the following only where there are any
+    where masks begin               int64, [rows + 1]; like the following only if there are any
     heights, widths, kinds          int32, int32, uint8, [rows]
     masks                           bytes, as in `lvdet.tables.masks.Masks`
 

@@ -4,7 +4,7 @@ A folder beside the target:
 
     rows-000000, …   blocks (see `blocks.py`): each has a finished image with its rows, or after
                      compaction many of them
-    .settings.json   what the journal was begun with
+    .settings.json   what the journal was started with
     .finished        the final file is complete, and lies here or in its place
     .lock            locked while a process writes
 
@@ -76,8 +76,8 @@ class Journal:
         return self._folder.has(_SETTINGS)
 
     def begin(self, settings: dict[str, Any]) -> Iterator[Block]:
-        """Begins the journal, or resumes one begun with the same settings: yields its blocks, after
-        which images can be appended."""
+        """Begins the journal, or resumes one started with the same settings: yields its blocks,
+        after which images can be appended."""
         with self._released_on_error():
             if self.resumable:
                 self.settings = _same_settings(self.path, self._folder.content(_SETTINGS), settings)
@@ -245,7 +245,7 @@ class Journal:
 
 
 def _same_settings(path: Path, content: bytes, wanted: dict[str, Any]) -> dict[str, Any]:
-    """Checks that the journal was begun with the given settings."""
+    """Checks that the journal was started with the given settings."""
     try:
         found = json.loads(content)
     except ValueError:

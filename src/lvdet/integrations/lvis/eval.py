@@ -166,7 +166,7 @@ class LVISEval:
         return self.results
 
     def compute_iou(self, img_id: Any, cat_id: Any) -> Any:
-        """[D, G] overlaps of an image's detections of a class, by falling score, with its
+        """[D, G] overlaps of an image's detections of a class, by descending score, with its
         objects."""
         return self._overlaps(self._gts, self._dts, (img_id, cat_id))
 
@@ -231,7 +231,7 @@ class LVISEval:
         return LazyMapping(range(len(self.params.area_rng)), partial(self._pointer, place))
 
     def _pointer(self, place: int, area: int) -> dict[str, Any]:
-        """The detections of a class by falling score, and where they are right and wrong."""
+        """The detections of a class by descending score, and where they are right and wrong."""
         assert self._matched is not None
         ranking = self._matched.ranking(place, area)
         if ranking is None:

@@ -172,7 +172,7 @@ class COCOeval:
         )
 
     def computeIoU(self, imgId: Any, catId: Any) -> Any:
-        """[D, G] overlaps of an image's detections of a class, by falling score, with its
+        """[D, G] overlaps of an image's detections of a class, by descending score, with its
         objects."""
         return self._overlaps(self._gts, self._dts, self.params, (imgId, catId))
 

@@ -17,11 +17,11 @@ class Objects:
     """The objects of B images, each with room for G objects.
 
     box:   [B, G, 4] float32 x1, y1, x2, y2 in pixels of the resized image
-    label: [B, G] int64 class rows from 0; -1 where there is no object
+    label: [B, G] int64 class rows from 0; -1 if there is no object
     tile:  [B, G, T, T] uint8, the part of an object's mask inside its frame: 1 inside the object
-    frame: [B, G, 4] float32 x0, y0, sx, sy: the point (x, y) of the image is at
-           ((x - x0) * sx, (y - y0) * sy) of the tile; outside of the tile there is no object.
-           0 where there is no object, or its mask has no part inside the image
+    frame: [B, G, 4] float32 x0, y0, sx, sy: the point (x, y) of the image is at ((x - x0) * sx, (y
+           - y0) * sy) of the tile; outside of the tile there is no object. 0 if there is no object,
+           or its mask has no part inside the image
     """
 
     box: Tensor
@@ -37,7 +37,7 @@ class Batch:
     pixels: [B, 3, H, W] uint8 RGB; H and W are multiples of 32
     size:   [B, 2] int64 height and width of each resized image
     seed:   [B] int64, what everything that is random about the image depends on
-    objects: None where nothing is known of the images
+    objects: None if nothing is known of the images
     """
 
     pixels: Tensor

@@ -101,7 +101,7 @@ def work_ahead(
 def _quietly(loader: data.DataLoader[Any]) -> Iterator[Any]:
     """The loader's outcomes. torch would raise wherever the main thread is at the moment that a
     worker dies, in the middle of a step or of a file; without its handler it raises in here, when
-    the worker's next outcome is asked for."""
+    the worker's next outcome is requested."""
     before = signal.getsignal(signal.SIGCHLD)
     outcomes = iter(loader)
     if threading.current_thread() is threading.main_thread():

@@ -96,7 +96,7 @@ def joined(device: str | None = None) -> Iterator[Process]:
     """This process among those started by torchrun (RANK, WORLD_SIZE and LOCAL_RANK in the
     environment), or alone.
 
-    device: "cuda" or "cpu"; None: a GPU where there is one.
+    device: "cuda" or "cpu"; None: a GPU if there is one.
     """
     if device == "cuda" and not torch.cuda.is_available():
         raise InputError("--device is cuda, but PyTorch finds no GPU")

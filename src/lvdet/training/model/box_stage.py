@@ -74,7 +74,7 @@ class BoxStage(nn.Module):
         return (distance * weight).sum()
 
     def _codes(self, hidden: Tensor, label: Tensor) -> Tensor:
-        """[P, 4] the codes of one class each: those of the other classes are not worked out."""
+        """[P, 4] the codes of one class each: those of the other classes are not computed."""
         if self.classes == 1:
             codes: Tensor = self.mover(hidden)
             return codes

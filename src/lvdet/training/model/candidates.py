@@ -13,13 +13,13 @@ from lvdet.training.model.boxes import Weights, clip, decode
 class Candidates:
     """R boxes in each of B images, with a score for each of K classes.
 
-    score:   [B, R, K] float32; -inf where there is no box
+    score:   [B, R, K] float32; -inf if there is no box
     box:     [B, R, 4] the boxes of all classes or, where there are codes, what those move
     size:    [B, 2] height and width of each image
     code:    [B, R, K, 4] from a box to that of each class, with their weights, or None
 
-    A candidate is one of the B * R * K scores. Boxes of classes are worked out only where they are
-    asked for: few of them ever are.
+    A candidate is one of the B * R * K scores. Boxes of classes are computed only where they are
+    requested: few of them ever are.
     """
 
     score: Tensor

@@ -45,7 +45,7 @@ class _Boxes(NamedTuple):
     """B x S boxes that are trained on.
 
     box:    [B, S, 4]
-    label:  [B, S] class rows, K for background, -1 where there is no box
+    label:  [B, S] class rows, K for background, -1 if there is no box
     object: [B, S] places of their objects
     """
 

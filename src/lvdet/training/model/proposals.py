@@ -26,7 +26,7 @@ _WEIGHTS = (1.0, 1.0, 1.0, 1.0)
 
 
 class Proposals(NamedTuple):
-    """[B, R, 4] boxes of each image by falling score, and [B, R] which places are taken."""
+    """[B, R, 4] boxes of each image by descending score, and [B, R] which places are taken."""
 
     box: Tensor
     there: Tensor

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from lvdet.training.model.boxes import overlaps
 
-#: Overlaps worked out at a time, which bounds the memory.
+#: Overlaps computed at a time, which bounds the memory.
 _PAIRS = 1 << 26
 
 

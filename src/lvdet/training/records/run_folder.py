@@ -2,7 +2,7 @@
 
 config.toml     the whole config, with absolute paths
 log.jsonl       losses and evaluations
-tensorboard/    the same for TensorBoard, where that was asked for
+tensorboard/    the same for TensorBoard, if requested
 checkpoints/    see `lvdet.training.records.checkpoint`
 predictions/    step-000005000.json of each of the last evaluations
 .lock           of the process that trains here

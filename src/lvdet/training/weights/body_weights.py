@@ -50,7 +50,7 @@ class BodyWeights:
     """A backbone's tensors under torchvision's names, for images as lvdet normalises them.
 
     backbone:  which of lvdet's it is, "" for none of them
-    stride_in: the convolution of a bottleneck with the stride; "" where there is no such choice
+    stride_in: the convolution of a bottleneck with the stride; "" if there is no such choice
     folded:    normalisations are scales and shifts, without statistics
     """
 
@@ -133,7 +133,7 @@ def _for_our_colours(stem: Tensor, meant: Convention, path: Path) -> Tensor:
 
 
 def _with_statistics(tensors: dict[str, Tensor]) -> tuple[dict[str, Tensor], bool]:
-    """Means and variances that leave scales and shifts as they are, where there are none."""
+    """Means and variances that leave scales and shifts as they are, if there are none."""
     added: dict[str, Tensor] = {}
     for name, tensor in tensors.items():
         layer, _, kind = name.rpartition(".")
