@@ -85,7 +85,7 @@ def _of_all(samples: Samples) -> Floats:
     offsets = np.array([0, len(samples)])
     data = Lines.of(samples.score, samples.right, offsets, varied=2, constant=True)
     start = np.array([START])
-    # Where all labels can be told apart there would be no end of it.
+    # If the labels are perfectly separable, the fit would not terminate.
     prior = Prior(start, np.eye(len(START))[None])
     weights: Floats = fit_logistic(data, start, prior=prior).weights[0]
     return weights

@@ -143,7 +143,7 @@ def draw(images: int, first: int, count: int, *, seed: int) -> NDArray[np.uint8]
     for number in range(count):
         rng = np.random.default_rng([seed, first + number])
         drawn = np.bincount(rng.integers(0, images, images), minlength=images)
-        # No image comes 256 times where there are so many; it would take 10 ** 500 sets.
+        # With this many images none is drawn 256 times; that would take 10 ** 500 samples.
         weights[number // LANES, :, number % LANES] = drawn
     return weights
 

@@ -39,7 +39,7 @@ RESAMPLES = 1_000
 CONFIDENCE = 0.95
 #: Fewer bootstrap samples say nothing of their spread.
 _FEWEST_RESAMPLES = 100
-#: Blocks of bootstrap samples that a thread works on before progress is told.
+#: Blocks of bootstrap samples that a thread processes before progress is reported.
 _BLOCKS = 4
 #: A class with objects in fewer images is not tested for itself: its standard error is too small.
 FEWEST_IMAGES = 10

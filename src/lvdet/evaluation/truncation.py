@@ -14,11 +14,12 @@ from lvdet.tables.ground_truth import GroundTruth
 from lvdet.tables.problems import category_rows
 from lvdet.tables.results import Results
 
-#: Limits that tools are known to cut at. An image or class at just one of these, and none above
+#: Limits that tools are known to truncate at. An image or class at exactly one of these, and none
+# above
 #: it, is no accident.
 USUAL_PER_IMAGE = frozenset({100, 200, 300, 500, 1_000, 2_000, 3_000, 5_000, 10_000})
 USUAL_PER_CLASS = frozenset({1_000, 3_000, 5_000, 10_000, 20_000, 30_000, 50_000, 100_000})
-#: At any other number, a file counts as cut where this many images (classes) have exactly that
+#: At any other number, a file counts as truncated if this many images (classes) have exactly that
 #: number, their most, …
 ENOUGH = 5
 #: … and are more than all those up to this share below it, or one below.

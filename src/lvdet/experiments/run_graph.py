@@ -26,7 +26,7 @@ from lvdet.training.configuration.config_file import flat_values
 PROCEDURE = 1
 #: From here on, seeds are pilots: they are measured in full, and no verdict counts them.
 FIRST_PILOT = 100
-#: Keys that numbers do not depend on: where things are, and how a process goes about it.
+#: Keys that do not affect the numbers: paths, and how a process does its work.
 _FREE = (
     "data.train",
     "data.train_images",

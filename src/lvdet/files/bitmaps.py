@@ -11,7 +11,7 @@ from lvdet import _native
 from lvdet.errors import InputError
 from lvdet.tables.masks import LARGEST_SIDE, RLE, Masks
 
-#: Pixels looked at at a time, which bounds the memory.
+#: Pixels processed at a time, to bound memory use.
 PIXELS = 1 << 24
 
 

@@ -161,7 +161,7 @@ def collected_detections(
     """The kept rows, each with box and mask; exactly the best ones if there are caps."""
     columns = collector.collected(True)
     if any(report.problems for report in reports):
-        np.nan_to_num(columns["score"], copy=False)  # told; a table cannot hold it
+        np.nan_to_num(columns["score"], copy=False)  # already reported; a table cannot hold it
     ranking = _ranking(columns, source)
     return _detections(columns, ranking, reports, masks)
 

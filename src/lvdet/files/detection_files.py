@@ -33,7 +33,7 @@ from lvdet.tables.ground_truth import GroundTruth
 from lvdet.tables.results import Results
 from lvdet.tables.values import Problem, require
 
-#: Bytes looked at to see whether a file has masks.
+#: Bytes searched to see whether a file has masks.
 _HEAD = 1 << 16
 #: The endings of Parquet files.
 PARQUET = (".parquet", ".pq")

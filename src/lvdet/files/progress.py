@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol, TypeAlias
 
-#: Called now and then with (units done, units in total).
+#: Called regularly with (units done, units in total).
 Update: TypeAlias = Callable[[int, int], None]
 
 

@@ -22,7 +22,7 @@ from lvdet.training.model.candidates import Candidates
 #: Of one image: boxes [n, 4] float64 corners in the original image, scores [n], class rows [n].
 ImageBoxes = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 
-#: Candidates of an image that are looked at for each detection that its budget keeps, at first.
+#: Initial number of candidates of an image per detection that its budget keeps.
 LOOKED_AT = 4
 #: Half of the room that there is at least for the candidates of a batch, where it is fixed.
 LEAST_ROOM = 1 << 12

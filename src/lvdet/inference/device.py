@@ -18,7 +18,7 @@ from lvdet.training.data.batch import Batch
 from lvdet.training.data.loader_workers import sharing
 from lvdet.training.loop.processes import Process, joined
 
-#: Returns when something is done.
+#: A function that returns when something is done.
 Wait = Callable[[], None]
 
 

@@ -15,7 +15,7 @@ from lvdet.inference.batches import Image
 from lvdet.tables.values import require
 from lvdet.training.data.image_paths import find_images
 
-#: Endings of files that are taken for images.
+#: Extensions of image files.
 ENDINGS = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff", ".gif", ".ppm")
 
 

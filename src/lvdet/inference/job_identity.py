@@ -13,7 +13,7 @@ from lvdet.inference.batches import Image
 from lvdet.inference.settings import Settings
 from lvdet.training.records.checkpoint import LoadedModel
 
-#: Files whose content is looked at, at most.
+#: Maximum number of files whose content is hashed.
 LOOKED_AT = 64
 
 

@@ -19,7 +19,7 @@ from lvdet.training.data.image_files import read_picture
 
 #: The longer side of a picture in pixels at least and at most, and how far an image is enlarged.
 SMALLEST, LARGEST, ENLARGED = 960, 2400, 4.0
-#: Detections that are drawn at most, the best.
+#: Maximum number of detections drawn, the best first.
 MOST = 100
 #: How much of a mask's colour covers the image.
 TINT = 0.45

@@ -36,7 +36,7 @@ from lvdet.inference.work_folder import DamagedImages, WorkFolder, WorkPaths
 from lvdet.training.loop.processes import Process
 from lvdet.training.records.checkpoint import LoadedModel
 
-#: Damaged images that are named in a note.
+#: Maximum number of damaged images named in a note.
 NAMED = 5
 
 

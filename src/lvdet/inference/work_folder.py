@@ -141,7 +141,7 @@ class WorkFolder(WorkPaths):
     def _remove(self) -> None:
         """Removes the folder, which then contains only the lock."""
         (self.path / _LOCK).unlink()
-        with suppress(OSError):  # somebody's file is there, or the next process's lock
+        with suppress(OSError):  # someone else's file is there, or the next process's lock
             self.path.rmdir()
 
     def _require_free(self, overwrite: bool) -> None:

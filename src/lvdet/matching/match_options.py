@@ -57,5 +57,5 @@ class MatchOptions:
         return levels
 
 
-#: Everything as it usually is.
+#: The default options.
 DEFAULT = MatchOptions()

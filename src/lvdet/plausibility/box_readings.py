@@ -17,13 +17,13 @@ from lvdet.tables.ground_truth import GroundTruth
 from lvdet.tables.results import Results
 
 _Boxes: TypeAlias = NDArray[np.float64]
-#: Detections of an image that are looked at, its highest-scored ones.
+#: Number of detections used per image, the highest-scored ones.
 _PER_IMAGE = 40
-#: Where so many of the objects are found, boxes are what they should be.
+#: If this share of the objects is found, boxes are correct.
 _FINE = 0.5
-#: Where more than this are found, boxes are of the right size.
+#: If more than this share is found, boxes have the right size.
 _LITTLE = 0.2
-#: Images on which all readings are tried.
+#: Number of images on which all readings are tried.
 _FEW_IMAGES = 30
 #: Another reading has to find this share of the objects, …
 _SHARE = 0.25

@@ -27,9 +27,9 @@ _Rows = NDArray[np.int64]
 _PER_OBJECT, _PER_IMAGE = 2, 40
 #: The same where every overlap with an object counts.
 _MOST = 100
-#: Where so many objects are found beyond chance, classes are what they should be.
+#: If this share of objects is found beyond chance, classes are correct.
 _WEAK = 0.15
-#: Where not, so many images are looked at, and so many rows.
+#: Otherwise, use this many images and rows.
 _IMAGES, _ROWS = 5_000, 1_500_000
 #: A mapping has to find this share of the objects that chance does not, …
 _SHARE = 0.2
@@ -109,7 +109,7 @@ class Evidence(NamedTuple):
         share = np.zeros(self.present.shape[1])
         known = mapping >= 0
         np.add.at(share, mapping[known], self.present.mean(axis=0)[: len(mapping)][known])
-        # Images with many objects have many detections looked at, too.
+        # More detections are used of images with many objects.
         number = self.present.sum(axis=1)
         weight = number / max(number.mean(), 1)
         chances: NDArray[np.float64] = np.minimum(share[self.target_class] * weight[self.image], 1)

@@ -16,7 +16,7 @@ from lvdet.tables.results import Results
 #: Objects have to be found in another image: that many of them, that share beyond chance, so many
 #: standard errors, so many times as many as in their own, and of so many classes.
 _GAIN, _SHARE, _BEYOND, _RATIO, _CLASSES = 20, 0.12, 6, 4, 4
-#: Images looked at where few do not tell, and their rows.
+#: Number of images and rows used if fewer are inconclusive.
 _IMAGES, _ROWS = 5_000, 1_500_000
 
 

@@ -15,7 +15,7 @@ from lvdet.tables.problems import category_rows, image_rows
 from lvdet.tables.results import Results
 from lvdet.threads import thread_count
 
-#: Images looked at, and the rows that they may have together.
+#: Number of images used, and the maximum of their rows.
 _IMAGES, _ROWS = 200, 30_000
 
 

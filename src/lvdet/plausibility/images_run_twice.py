@@ -10,7 +10,7 @@ from lvdet.plausibility.finding import Finding
 from lvdet.plausibility.image_sample import boxes_of
 from lvdet.tables.results import Ranking, Results
 
-#: Images that are looked at.
+#: Number of images used.
 _IMAGES = 200
 #: Detections of one class overlap so far where they are of the same thing.
 _IOU = 0.75

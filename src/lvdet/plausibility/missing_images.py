@@ -15,11 +15,11 @@ from lvdet.tables.problems import category_rows, image_rows
 from lvdet.tables.results import Results
 
 _Mask = NDArray[np.bool_]
-#: Fewer images show no pattern.
+#: With fewer images there is no pattern.
 _FEWEST_IMAGES = 12
-#: Fewer with detections say nothing of the others.
+#: With fewer images with detections, nothing can be said about the others.
 _FEWEST_PRESENT = 5
-#: Fewer missing ones, or a lower share of the images, are not spoken of.
+#: Fewer missing images, or a lower share, are not reported.
 _FEWEST_MISSING, _SHARE = 3, 0.005
 #: Chance of a pattern above which it may be one.
 _CHANCE = 1e-9

@@ -14,9 +14,9 @@ from lvdet.tables.description import counted
 from lvdet.tables.results import Results
 from lvdet.threads import thread_count
 
-#: An image is no accident where so many different rows with boxes all come again, …
+#: A repeated image is no coincidence if this many different rows with boxes all recur, …
 _BOXED = 4
-#: … or so many whose boxes were not kept.
+#: … or this many rows whose boxes were not kept.
 _UNBOXED = 12
 
 

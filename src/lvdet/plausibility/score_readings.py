@@ -10,9 +10,10 @@ from lvdet.plausibility.pairing import Pairing
 from lvdet.tables.ground_truth import GroundTruth
 from lvdet.tables.results import Results
 
-#: Fewer scores say nothing.
+#: Fewer scores are inconclusive.
 _FEWEST = 50
-#: Objects that the lowest scores find, and how many times as many as the highest.
+#: Minimum number of objects found by the lowest scores, and its ratio to those found by the
+# highest.
 _REVERSED, _RATIO = 15, 4
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from lvdet.tables.masks import RLE, Masks
 
-#: Mask columns worked on at a time, which bounds the memory.
+#: Mask columns processed at a time, to bound memory use.
 _COLUMNS = 2_000_000
 
 

@@ -27,7 +27,7 @@ from lvdet.tables.detections import Detections
 from lvdet.tables.ground_truth import GroundTruth
 
 _OBJECTS = {"lvis": 12.4, "coco": 7.3}
-#: Images worked on at a time, which bounds the memory.
+#: Images processed at a time, to bound memory use.
 _CHUNK = 512
 
 

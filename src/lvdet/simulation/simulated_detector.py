@@ -26,7 +26,7 @@ _FILLER = 1e-3
 _POSITIVE = 4
 #: Incorrect detections keep below this IoU, with room under 0.5 for what masks do to boxes.
 _MISS = 0.45
-#: Prepared draws of classes and boxes, picked from by index: far faster than drawing anew.
+#: Prepared draws of classes and boxes, picked by index: far faster than drawing each time.
 _TABLE = 1 << 16
 
 

@@ -20,9 +20,9 @@ from lvdet.rendering.table_text import Layout, compared, signed
 from lvdet.studies.class_caps import ClassCap
 from lvdet.studies.score_digits import ScoreDigits
 
-#: A gain below this (a tenth of a point) is called none.
+#: A gain below this (a tenth of a point) counts as none.
 NOTHING = 0.001
-#: How many of the short classes are printed.
+#: Number of short classes printed.
 _SHOWN = 5
 
 

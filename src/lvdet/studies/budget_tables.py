@@ -155,7 +155,7 @@ def grid(
             if rerank is not None and image is not None:
                 rows.append(Limits(image, rerank, CLASS_FIRST, classes))
     for row in rows:
-        _ = row.budgets  # refuses what is no limit
+        _ = row.budgets  # raises for an invalid limit
     return BudgetTable("grid", "by limits", tuple(dict.fromkeys(rows)), shows=("AP", "pool"))
 
 

@@ -11,7 +11,7 @@ from lvdet.evaluation.pair import Pair
 from lvdet.limits.budgets import PerClass, PerImage
 from lvdet.rendering.table_text import percent
 
-#: The search stops where caps differ by less than this share, or after so many rounds.
+#: The search stops when caps differ by less than this share, or after this many rounds.
 _CLOSE = 0.01
 _ROUNDS = 4
 #: Caps tried on each side of the best one in a round.

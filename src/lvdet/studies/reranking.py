@@ -112,7 +112,7 @@ def rerank(
     if isinstance(dets_per_class, str) and dets_per_class != "best":
         raise InputError(f"dets_per_class is {dets_per_class!r}, expected an integer or 'best'")
     if not isinstance(dets_per_class, str):
-        PerClass(dets_per_class)  # what is no limit is refused before the work begins
+        PerClass(dets_per_class)  # raises for an invalid limit before the work begins
     PerImage(dets_per_image)
     options = MatchOptions(iou, exact_lvis=exact_lvis)
     pair = load_pair(gt, detections, None, options, progress=progress)
@@ -158,7 +158,7 @@ def search_class_cap(
     closer around the best of them. AP may have several local maxima, so the result is the best of
     the caps tried.
     """
-    PerImage(dets_per_image)  # what is no limit is refused before the work begins
+    PerImage(dets_per_image)  # raises for an invalid limit before the work begins
     options = MatchOptions(iou, exact_lvis=exact_lvis)
     pair = load_pair(gt, detections, everything, options, progress=progress)
     return search_caps(pair, dets_per_image, largest_class(pair))

@@ -16,7 +16,7 @@ from lvdet.tables.description import counted, describe_html, describe_line
 
 #: LVIS's three frequency groups: classes in at most 10, at most 100 and more training images.
 FREQUENCIES = ("r", "c", "f")
-#: How they are spelled out.
+#: Their names.
 FREQUENCY_NAMES = MappingProxyType(
     dict(zip(FREQUENCIES, ("rare", "common", "frequent"), strict=True))
 )

@@ -16,9 +16,9 @@ from lvdet.tables.description import counted, describe_line
 #: Values of `Masks.kind`.
 NONE, RLE, POLYGONS = 0, 1, 2
 
-#: Pixels an image may measure.
+#: Maximum number of pixels of an image.
 LARGEST_SIDE = 1_000_000
-#: Bytes a mask may take, encoded.
+#: Maximum size of an encoded mask in bytes.
 LARGEST_MASK = _native.LARGEST_MASK
 
 

@@ -32,7 +32,7 @@ class Problem:
         return f"{place}: {self.what}" if place else self.what
 
 
-#: Problems of a file that are listed; the others are counted.
+#: Maximum number of problems listed per file; the rest are counted.
 MOST_PROBLEMS = 10_000
 
 

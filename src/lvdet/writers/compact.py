@@ -15,7 +15,7 @@ from lvdet.writers.blocks import Block, join
 from lvdet.writers.journal import Journal
 
 T = TypeVar("T")
-#: Rows and bytes of masks that are looked at together.
+#: Rows and mask bytes processed at a time.
 ROWS, MASK_BYTES = 1 << 18, 1 << 26
 
 

@@ -33,7 +33,7 @@ from lvdet.writers.owned_folder import OwnedFolder
 VERSION = 4
 #: Bytes of rows in a file, about.
 FILE_BYTES = 1 << 27
-#: Bytes after which the system is told to bring them to disk, while more are written.
+#: Bytes after which flushing to disk starts, while more are written.
 FLUSH_BYTES = 1 << 24
 
 _ROWS, _SETTINGS, _FINISHED, _LOCK = "rows-", ".settings.json", ".finished", ".lock"
@@ -62,7 +62,7 @@ class Journal:
             self._open.callback(self._folder.close)
             self._flusher = self._open.enter_context(ThreadPoolExecutor(1))
             for name in self._folder.names():
-                if name.startswith((_NEW, ".lvdet-")):  # of a write that was killed
+                if name.startswith((_NEW, ".lvdet-")):  # left by a killed write
                     self._folder.remove(name)
 
     @property

@@ -102,7 +102,7 @@ class OwnedFolder:
     def dissolve(self) -> None:
         """Removes the folder, which then contains only the lock."""
         self.remove(self._lock)
-        with suppress(OSError):  # somebody's file is there, or the next process's lock
+        with suppress(OSError):  # someone else's file is there, or the next process's lock
             os.rmdir(self.path)
 
     def close(self) -> None:

@@ -38,7 +38,7 @@ class LVISResults(LVIS):
             raise InputError(f"results are a {type(results).__name__}, expected a list of dicts")
         if not results:  # as lvis fails on them, and as callers catch it
             raise IndexError("the results are empty")
-        #: What was given, whose rows AP-Fixed ranks over the whole set.
+        #: The original results, whose rows AP-Fixed ranks over the whole set.
         self.all_results: list[Record] = results
         self.max_dets = max_dets
         if max_dets >= 0:

@@ -11,7 +11,7 @@ from typing import Any
 from lvdet.errors import InputError
 from lvdet.training.configuration.config import Config
 
-#: The values of keys that have few.
+#: The values of keys with a fixed set of choices.
 CHOICES = {
     "input.by": ("shortest", "longest"),
     "input.test_by": ("", "shortest", "longest"),
@@ -36,7 +36,7 @@ def _rising(numbers: tuple[int, ...]) -> bool:
     return all(a < b for a, b in pairwise(numbers))
 
 
-#: What must hold of a value, in words and as a function.
+#: The rule for each value, in words and as a function.
 RULES: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "input.sizes": (
         "one or more increasing sizes, each at least 32",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 import torch
 from torch import Tensor
 
-#: Side of a mask tile in pixels.
+#: Side length of a mask tile in pixels.
 TILE = 112
 
 

@@ -29,7 +29,7 @@ def read_picture(path: Path) -> Image.Image:
 
 
 def _rgb(image: Image.Image) -> Image.Image:
-    if image.mode.startswith("I"):  # 16 bits, which Pillow would cut at 255
+    if image.mode.startswith("I"):  # 16 bits, which Pillow would clip at 255
         grey = np.asarray(image).astype(np.int64) >> 8
         image = Image.fromarray(grey.clip(0, 255).astype(np.uint8))
     elif image.mode == "F":

@@ -19,7 +19,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from lvdet.errors import AnotherProcessError, InputError, LvdetError
 
-#: How long the others wait while one evaluates.
+#: How long the other processes wait while one evaluates.
 PATIENCE = timedelta(days=1)
 
 

@@ -19,7 +19,7 @@ from lvdet.training.data.batch import Batch, Objects
 from lvdet.training.loop.step import arithmetic
 from lvdet.training.model.detector import Detector, Samples
 
-#: Steps of a size before it is recorded, which takes as long as a record saves in so many.
+#: Steps of a size before it is recorded; recording costs about what it saves in this many steps.
 SEEN = 30
 #: Sizes of batches that are recorded.
 SIZES = 8

@@ -20,7 +20,7 @@ from lvdet.training.losses.sigmoid import Sigmoid
 from lvdet.training.losses.softmax import Softmax
 from lvdet.training.model.linear import Linear, NormalizedLinear, widened
 
-#: Standard deviation of the weights at the beginning.
+#: Standard deviation of the initial weights.
 SPREAD = 0.01
 
 LOSSES = ("softmax", "sigmoid", "equalization", "federated", "balanced_groups")

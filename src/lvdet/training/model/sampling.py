@@ -9,7 +9,7 @@ from torch import Tensor
 
 from lvdet.training.model.boxes import overlaps
 
-#: Overlaps computed at a time, which bounds the memory.
+#: Overlaps computed at a time, to bound memory use.
 _PAIRS = 1 << 26
 
 

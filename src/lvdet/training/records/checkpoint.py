@@ -99,7 +99,7 @@ def save_checkpoint(
     target = checkpoint_after(run, described.step)
     temporary = folder / f".{target.name}.part"
     try:
-        for old in folder.glob(".step-*.part"):  # of a write that was killed
+        for old in folder.glob(".step-*.part"):  # left by a killed write
             shutil.rmtree(old)
         make_folder(temporary)
         texts = {

@@ -28,7 +28,7 @@ class ClassAware:
         self._images = pairs[order]
         self._classes, first = np.unique(classes[order], return_index=True)
         self._first = np.append(first, len(order))
-        # The orders in use: drawing those of frequent classes anew in each epoch takes long.
+        # The current orders: redrawing those of frequent classes in each epoch is slow.
         self._orders: dict[int, tuple[tuple[int, int], NDArray[np.int64]]] = {}
 
     def size(self, number: int, seed: int) -> int:
