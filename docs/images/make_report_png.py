@@ -14,7 +14,7 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 TARGET = Path(__file__).with_name("report.png")
-WIDTH, HEIGHT = 1180, 1480
+WIDTH, HEIGHT = 1180, 1140
 
 
 def main() -> None:

@@ -5,7 +5,7 @@
     result = lvdet.evaluate(gt, dt)
     result["fixed"].AP, result["pool"].APr
 
-Names are loaded when first used, so that `import lvdet` costs nothing.
+Names are loaded on first use, so `import lvdet` is cheap.
 """
 
 from __future__ import annotations

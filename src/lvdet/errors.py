@@ -1,25 +1,24 @@
 """The error tree. Everything lvdet raises on purpose is a `LvdetError`.
 
-LvdetError
-├── InputError           the user's file, array or option is not what is needed (exit code 2)
-├── OutputError          a result could not be written (exit code 1)
-└── AnotherProcessError  one of several processes failed and says why, the others end silently
+LvdetError ├── InputError           the user's file, array or option is invalid (exit code 2) ├──
+OutputError          a result could not be written (exit code 1) └── AnotherProcessError  one of
+several processes failed and reported it; the others end silently
 """
 
 from __future__ import annotations
 
 
 class LvdetError(Exception):
-    """Base of all errors raised by lvdet; its text is one line, fit to show to a user."""
+    """Base class of all errors raised by lvdet; the text is one line, fit to show to a user."""
 
 
 class InputError(LvdetError):
-    """Input that cannot be used. The text says what was expected, what came, and where."""
+    """Invalid input. The text says what was expected, what was found, and where."""
 
 
 class OutputError(LvdetError):
-    """A result could not be written; the target is left as it was."""
+    """A result could not be written; the target is unchanged."""
 
 
 class AnotherProcessError(LvdetError):
-    """One of the processes that work together has said what went wrong; this one just ends."""
+    """Another of the cooperating processes has reported an error; this one just ends."""

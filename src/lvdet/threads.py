@@ -1,4 +1,4 @@
-"""How many threads the native kernels use: one setting for the whole process."""
+"""The number of threads of the native kernels: one setting for the whole process."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _setting: int | None = None
 
 
 def set_threads(threads: int | None) -> None:
-    """Sets the number of threads for everything that follows in this process.
+    """Sets the number of threads for the rest of this process.
 
-    None returns to the default: LVDET_THREADS where that is set, else one per core. Results do
+    None restores the default: LVDET_THREADS if set, else one per core. Results do
     not depend on the number of threads.
     """
     global _setting
@@ -22,7 +22,7 @@ def set_threads(threads: int | None) -> None:
 
 
 def thread_count() -> int:
-    """The number of threads to use: as set, or LVDET_THREADS, or the cores of this process."""
+    """The number of threads to use: as set, else LVDET_THREADS, else the process's cores."""
     if _setting is not None:
         return _setting
     text = os.environ.get("LVDET_THREADS", "")

@@ -405,7 +405,7 @@ IMPOSSIBLE: list[tuple[tuple[str | int, ...], Any, str]] = [
         for ids in ([3, 3, 9], [4, 3, 9], [3, 9, 9], [9, 4, 3])
     ),
     *(
-        (("classes", key, 2), value, f"'{key}' must hold only 64-bit integers")
+        (("classes", key, 2), value, f"'{key}' must contain only 64-bit integers")
         for key in ("id", "detections", "right", "map")
         for value in (2**63, -(2**63) - 1, 2**64, 10**400)
     ),
@@ -434,24 +434,24 @@ IMPOSSIBLE: list[tuple[tuple[str | int, ...], Any, str]] = [
     (("maps", 0), {"shape": ["steps"]}, "map 0: 'shape' is missing"),
     (("maps", 0, "a"), -1e-300, "map 0: a or b is below 0"),
     (("maps", 0, "b"), -2, "map 0: a or b is below 0"),
-    (("maps", 0, "a"), 10**400, "map 0: 'a' holds numbers that are too large"),
-    (("maps", 0, "c"), [0.5], "map 0: 'c' must hold only numbers"),
+    (("maps", 0, "a"), 10**400, "map 0: 'a' contains numbers that are too large"),
+    (("maps", 0, "c"), [0.5], "map 0: 'c' must contain only numbers"),
     *(
-        (("maps", 1, "edges"), edges, "map 1: 'edges' must increase strictly within 0 to 1")
+        (("maps", 1, "edges"), edges, "map 1: 'edges' must increase strictly between 0 and 1")
         for edges in ([0.5, 0.5], [0.5, 0.25], [-0.1, 0.25], [0.5, 1.1])
     ),
     (("maps", 1, "edges"), [0.5], "map 1: 'values' has 3 entries, expected 2"),
     (("maps", 1, "edges"), [], "map 1: 'values' has 3 entries, expected 1"),
     (("maps", 1, "values"), [], "map 1: 'values' has 0 entries, expected 3"),
-    (("maps", 1, "values"), [0, 0.5, 1.0001], "map 1: 'values' must be within 0 to 1"),
-    (("maps", 1, "values"), [-1e-9, 0.5, 1], "map 1: 'values' must be within 0 to 1"),
-    (("maps", 1, "values"), [10**400, 0, 1], "map 1: 'values' holds numbers that are too large"),
+    (("maps", 1, "values"), [0, 0.5, 1.0001], "map 1: 'values' must be between 0 and 1"),
+    (("maps", 1, "values"), [-1e-9, 0.5, 1], "map 1: 'values' must be between 0 and 1"),
+    (("maps", 1, "values"), [10**400, 0, 1], "map 1: 'values' contains numbers that are too large"),
     *(
-        (("maps", 2, "scores"), scores, "map 2: 'scores' must increase strictly within 0 to 1")
+        (("maps", 2, "scores"), scores, "map 2: 'scores' must increase strictly between 0 and 1")
         for scores in ([0.1, 0.1, 0.9], [0.1, 0.9, 0.5], [0.1, 0.5, 2])
     ),
     (("maps", 2, "scores"), [0.1, 0.5], "map 2: 'values' has 3 entries, expected 2"),
-    (("maps", 2, "values"), [0.1, 0.5, 1.5], "map 2: 'values' must be within 0 to 1"),
+    (("maps", 2, "values"), [0.1, 0.5, 1.5], "map 2: 'values' must be between 0 and 1"),
     (("maps", 2), {"shape": "lines", "scores": [], "values": []}, "map 2: 'scores' is empty"),
 ]
 
@@ -508,7 +508,7 @@ def test_numbers_beyond_all_floats(
     path: tuple[str | int, ...], number: str, tmp_path: Path
 ) -> None:
     text = json.dumps(changed(path, "HERE")).replace('"HERE"', number)
-    refused(saved(tmp_path / "cal.json", text), f"'{path[-1]}' holds numbers that are too large")
+    refused(saved(tmp_path / "cal.json", text), f"'{path[-1]}' contains numbers that are too large")
 
 
 @pytest.mark.parametrize("path", [("maps", 1, "values", 0), ("classes", "id", 0), ("note",)])

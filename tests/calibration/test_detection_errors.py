@@ -207,7 +207,7 @@ def test_thresholds_as_tables(tmp_path: Path) -> None:
             "threshold is nan, expected a number or null",
         ),
         ("t.csv", "id,score\n1,2\n", "lacks the columns 'id' and 'threshold'"),
-        ("t.csv", "id,threshold\n1,0.5\n1,0.5\n", "class 1: id is 1, expected an integer"),
+        ("t.csv", "id,threshold\n1,0.5\n1,0.5\n", "class 1: id is 1, expected a distinct integer"),
         ("t.csv", "id,threshold\nx,0.5\n", "invalid thresholds file"),
         ("t.txt", "", "unknown extension"),
     ],

@@ -60,7 +60,7 @@ def test_images_and_calibration(files: Path, tmp_path: Path) -> None:
     options = ["--calibrator", calibrator, "--images", files / "images", "--image-id", number]
     lvdet_call("report", gt, dt, "-o", page, *options).good()
     text = page.read_text()
-    assert f"image {number} (" in text
+    assert f"Image {number} (" in text
     assert "platt, fitted earlier on" in text
     assert text.count("data:image/jpeg;base64,") == 1
     lvdet_call("report", gt, dt, "-o", page, "--train", gt, dt).good()

@@ -27,7 +27,7 @@ def test_a_table_without_a_training(tmp_path: Path) -> None:
 
 def test_status_and_results_known_elsewhere(tmp_path: Path) -> None:
     found = lvdet_call("experiment", "ap_fixed_losses", "--status", "--seeds", "0", "-o", tmp_path)
-    assert found.good().out.startswith("scale synth: 0 of 5 runs done; the time of some is not")
+    assert found.good().out.startswith("scale synth: 0 of 5 runs done; the time of some is unknown")
     assert found.out.count("missing") == 5
     assert not [*tmp_path.iterdir()]
 

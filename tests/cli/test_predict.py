@@ -37,7 +37,7 @@ def test_annotation_file(folder: Path, tmp_path: Path) -> None:
         f"wrote {out}: 40 detections of 4 classes (4 with 10 or more) on 5 images, 8.0 per image"
         in done.out
     )
-    assert re.search(r"\ntook \d+\.\d s, of which \d+\.\d s until the first batches\n$", done.out)
+    assert re.search(r"\ntook \d+\.\d s, including \d+\.\d s before the first batches\n$", done.out)
     rows = records_of(out)
     assert len(rows) == 40
     assert {row["image_id"] for row in rows} <= set(range(100, 105))
@@ -95,7 +95,7 @@ def test_damaged_images(folder: Path, tmp_path: Path) -> None:
     out, told = tmp_path / "out.json", tmp_path / "told.json"
     call = ("predict", folder / "run", tmp_path / "images", "-o", out, *QUICK)
     lvdet_call(*call).refused(
-        "3.png: the image cannot be read", "repeat the command with --skip-damaged to resume"
+        "3.png: cannot read the image", "run the command again with --skip-damaged to resume"
     )
     assert (tmp_path / "out.json.work").exists()
     done = lvdet_call(*call, "--skip-damaged", "--summary", told).good()
@@ -113,7 +113,7 @@ def test_other_classes(folder: Path, tmp_path: Path) -> None:
     content["annotations"] = [a for a in content["annotations"] if a["category_id"] != wasp["id"]]
     other.write_text(json.dumps(content))
     done = lvdet_call(*call).good()
-    assert "lacks 1 of the checkpoint's 4 classes, the first is 5 'wasp_nest'" in done.err
+    assert "lacks 1 of the checkpoint's 4 classes, such as 5 'wasp_nest'" in done.err
     content["categories"] += [wasp, {"id": 10, "name": "hornet"}, {"id": 11, "name": "moth"}]
     other.write_text(json.dumps(content))
     lvdet_call(*call, "--overwrite").refused("2 of 6 categories are", "10 'hornet'")
@@ -127,10 +127,10 @@ def test_refusals(folder: Path, tmp_path: Path) -> None:
     lvdet_call(*call, *out, "--nms", "0.5,half").refused("--nms is '0.5,half'")
     lvdet_call(*call, *out, "--nms", "1.5").refused("thresholds from 0 to 1")
     none = ("--dets-per-class", "0", "--dets-per-image", "0")
-    lvdet_call(*call, *out, *none).refused("dets_per_class is 0 and so is dets_per_image")
+    lvdet_call(*call, *out, *none).refused("dets_per_class and dets_per_image are both 0")
     lvdet_call(*call, *out, "--precision", "fp8").refused("expected fp32 or bf16")
     lvdet_call(*call, *out, "--batch", "x").refused("--batch", "see --help")
-    lvdet_call(*call, *out, "--image", "3").refused("--picture and --image go together")
+    lvdet_call(*call, *out, "--image", "3").refused("pass --picture and --image together")
     lvdet_call(*call, *out, "--image", "9", "--picture", tmp_path / "a.png").refused(
         "file name '9'"
     )
@@ -143,7 +143,7 @@ def test_refusals(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "images").mkdir()
     (tmp_path / "images" / "a.png").write_text("no picture")
     lvdet_call("predict", folder / "run", tmp_path / "images", *out, "--workers", "0").refused(
-        "a.png: the image cannot be read"
+        "a.png: cannot read the image"
     )
 
 

@@ -362,7 +362,7 @@ def test_detectors_that_cannot_be_compared(tmp_path: Path) -> None:
         compare_pairs(pairs)
     with pytest.raises(lvdet.InputError, match="image_id"):
         lvdet.compare(other, pair)
-    with pytest.raises(lvdet.InputError, match="compared by segm"):
+    with pytest.raises(lvdet.InputError, match="compared with iou segm"):
         compare_pairs([pairs[0], Pair(gt, pairs[0].results, MatchOptions("segm"))])
     whole = pairs[0].results
     cut = replace(whole, ranking=whole.where(np.arange(len(whole.ranking)) > 5).ranking)

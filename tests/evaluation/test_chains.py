@@ -135,7 +135,7 @@ def test_presets_of_coco_files(seed: int, tmp_path: Path) -> None:
     [
         ({"like": "nobody"}, "unknown preset 'nobody', expected one of lvis, detectron2"),
         ({"like": "coco"}, "'coco' is for COCO annotations"),
-        ({"like": "glip", "iou": "segm"}, "'glip' compares by bbox, not by segm"),
+        ({"like": "glip", "iou": "segm"}, "'glip' compares with iou bbox, not segm"),
         ({"like": "glip", "dets_per_class": 3}, "cannot be combined with protocols, budgets"),
         ({"like": "glip", "protocols": ["old"]}, "cannot be combined with protocols, budgets"),
         ({"like": "glip", "budgets": [CHAIN]}, "cannot be combined with protocols, budgets"),
@@ -153,7 +153,7 @@ def test_presets_on_the_command_line(tmp_path: Path) -> None:
     done = lvdet_call("evaluate", gt, str(dt), "--like", "glip").good()
     assert "AP (glip)" in done.out
     assert "Evaluated like GLIP: 10000/class, the quirks of lvis." in done.out
-    assert "300 detections per image of every 40 classes" in done.out
+    assert "300 detections per image and group of 40 classes" in done.out
     gt, dt = pair(tmp_path, COCO)
     assert lvdet_call("evaluate", gt, str(dt), "--like", "glip").code == 2
     assert lvdet_call("evaluate", gt, str(dt), "--like", "coco", "--errors").code == 2

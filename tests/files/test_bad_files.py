@@ -85,8 +85,8 @@ def test_parquet_with_nulls(name: str, tmp_path: Path) -> None:
     [
         ({"image_id": ["1", "b"]}, 'row 1: image_id "b" is no number'),
         ({"category_id": ["1", "2"]}, "column 'category_id' has type object, expected numbers"),
-        ({"category_id": [1.0, 2.5]}, "row 1: category_id 2.5 is not a whole number"),
-        ({"image_id": [1.0, float("nan")]}, "row 1: image_id nan is not a whole number"),
+        ({"category_id": [1.0, 2.5]}, "row 1: category_id 2.5 is not an integer"),
+        ({"image_id": [1.0, float("nan")]}, "row 1: image_id nan is not an integer"),
         ({"image_id": [2.0**63, 1.0]}, "image_id 9.223372036854776e+18 is out of range"),
         ({"image_id": [True, False]}, "column 'image_id' has type bool"),
         ({"score": ["a", "b"]}, "column 'score' has type object, expected numbers"),

@@ -126,9 +126,9 @@ def test_boxes_in_the_format_that_the_file_names(name: str, tmp_path: Path) -> N
     table = lvdet.read_detections(tmp_path / "plain.json")
     np.testing.assert_allclose(table.box, expected, atol=1e-12)
     if name.endswith("n"):
-        refused(path, "sizes only annotations can tell")
+        refused(path, "boxes are fractions of the image size: pass the annotations for the sizes")
     if name not in ("xywh", "xyxy"):
-        with pytest.raises(lvdet.InputError, match=f"boxes are {name}, not xyxy"):
+        with pytest.raises(lvdet.InputError, match=f"declares its boxes as {name}, not xyxy"):
             convert(path, tmp_path / "plain.json", box_format="xyxy", images=gt)
 
 

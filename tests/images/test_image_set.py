@@ -220,7 +220,7 @@ def test_a_picture_depends_on_the_seed_the_part_and_its_number(tmp_path: Path) -
         (Settings(objects=float("nan")), "--objects is .*, expected 1 to 200"),
         (Settings(size=64, objects=14), "expected 1 to 13 for images of 64 pixels"),
         (Settings(seed=-1), "--seed is .*, expected 0 to"),
-        (Settings(images=100), "have room for 923 classes, not 1,203"),
+        (Settings(images=100), "have room for only 923 classes, not 1,203"),
     ],
 )
 def test_settings_of_no_set(settings: Settings, says: str, tmp_path: Path) -> None:
@@ -235,10 +235,10 @@ TINY = Settings(images=3, val_images=1, classes=2, size=64, objects=2)
 def test_a_folder_with_other_things_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("years of work")
     for overwrite in (False, True):
-        with pytest.raises(InputError, match="has other files"):
+        with pytest.raises(InputError, match="contains other files"):
             make_image_set(tmp_path, TINY, overwrite=overwrite)
     assert content(tmp_path) == {"thesis.txt": b"years of work"}
-    with pytest.raises(InputError, match="a file, expected a folder"):
+    with pytest.raises(InputError, match="is a file, expected a folder"):
         make_image_set(tmp_path / "thesis.txt", TINY)
 
 

@@ -42,7 +42,7 @@ def test_batches_without_the_damaged(tmp_path: Path, workers: int) -> None:
     ids = [image_id for image_id, _ in images]
     assert found == [[ids[0], ids[2]], ids[3:6], [ids[9]]]
     assert told == [ids[place] for place in (1, 6, 7, 8, 10)]
-    with pytest.raises(DamagedImageError, match=r"image001.png: the image cannot be read"):
+    with pytest.raises(DamagedImageError, match=r"image001.png: cannot read the image"):
         list(load(images, SIZE, 3, workers))
 
 

@@ -69,14 +69,14 @@ def test_classes(tmp_path: Path) -> None:
     with pytest.raises(InputError) as error:
         listed.require_classes_of([1, 4], ["c1", "c4"])
     assert str(error.value) == (
-        f"{tmp_path / 'val.json'}: 2 of 4 categories are not among the checkpoint's 2 classes, the "
-        "first is 3 'c3'; their AP would be 0"
+        f"{tmp_path / 'val.json'}: 2 of 4 categories are not among the checkpoint's 2 classes, "
+        "such as 3 'c3'; their AP would be 0"
     )
     more = [0, 1, 2, 3, 4, 7], ["c0", "c1", "c2", "c3", "c4", "c7"]
     listed.require_classes_of(*more)
     assert listed.missing_note(*more) == (
-        f"{tmp_path / 'val.json'} lacks 2 of the checkpoint's 6 classes, the first is 0 "
-        "'c0'; their detections are written too"
+        f"{tmp_path / 'val.json'} lacks 2 of the checkpoint's 6 classes, such as 0 "
+        "'c0'; detections of these classes are written too"
     )
     folder = images_in(tmp_path)
     folder.require_classes_of(*more)
@@ -107,7 +107,7 @@ def test_what_cannot_be_used(tmp_path: Path) -> None:
         ([{"id": "1", "file_name": "a.jpg"}], "image row 0"),
         (["a.jpg"], "row 0, byte 12: expected"),
         ([{"id": 1}], "neither 'file_name' nor 'coco_url'"),
-        ([{"id": 1, "file_name": "../a.jpg"}], "leads out of the folder"),
+        ([{"id": 1, "file_name": "../a.jpg"}], "lies outside the image folder"),
         ([{"id": 1, "file_name": "b.jpg"}], "1 of 1 images are missing, the first is b.jpg"),
         ([], "no images"),
     ]
@@ -118,7 +118,7 @@ def test_what_cannot_be_used(tmp_path: Path) -> None:
         (tmp_path / "val.json", None, "pass --images FOLDER"),
         (tmp_path / "a.jpg", None, "an image, expected"),
         (tmp_path / "none", None, "no such annotation file or folder"),
-        (tmp_path, tmp_path, "a folder of images, which takes no --images"),
+        (tmp_path, tmp_path, "is a folder of images; --images applies only to annotation files"),
         (tmp_path / "empty", None, "no images found"),
     ):
         with pytest.raises(InputError, match=says):

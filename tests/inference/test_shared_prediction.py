@@ -196,4 +196,4 @@ def test_from_the_command_line(tmp_path: Path) -> None:
     failed = called(start, "failed.json")
     assert failed.returncode != 0
     assert failed.stderr.count("lvdet: error") == 1
-    assert "4.png: the image cannot be read" in failed.stderr
+    assert "4.png: cannot read the image" in failed.stderr

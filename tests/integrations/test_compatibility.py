@@ -247,7 +247,7 @@ def test_accumulate_takes_params_of_its_own() -> None:
     for key in ("precision", "recall", "scores"):
         np.testing.assert_array_equal(outcome[1][key], outcome[0][key])
     params.catIds = [*params.catIds[::-1], 5]
-    with pytest.raises(LvdetError, match="catIds are not those of evaluate"):
+    with pytest.raises(LvdetError, match="catIds differ from those that evaluate"):
         printed(evaluation.accumulate, params)
 
 

@@ -63,14 +63,14 @@ def test_boxes_that_cannot_be_corners_are_refused(honest: Tables, tmp_path: Path
         (["--box-format", "yxyx"], "box format is 'yxyx', expected one of xywh, xyxy, cxcywh"),
         (
             ["--box-format", "xywhn"],
-            "box format xywhn needs the sizes of the images: pass --images",
+            "box format xywhn needs the image sizes: pass --images",
         ),
         (["--category-map", "no.json"], "no.json: No such file"),
         (["--category-map", "list.json"], "list.json: expected an object of class ids"),
         (["--category-map", "text.json"], "text.json: 'cat' is mapped to 1, expected integers"),
         (
             ["--category-map", "join.json", "--dets-per-class", "5"],
-            "the category map joins classes, which cannot be combined with a limit",
+            "the category map merges classes, which cannot be combined with a limit",
         ),
     ],
 )

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from PIL import Image
 from playwright.sync_api import Browser, sync_playwright
 
 import lvdet
@@ -39,10 +40,15 @@ def page_file(report: Report, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def small_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A page of the same kind with 20 classes."""
+    """A page of the same kind with 20 classes, and with masks drawn on an image."""
     folder = tmp_path_factory.mktemp("small")
-    small = hostile_set(folder, classes=20)
-    lvdet.report(small.annotations, small.results, resamples=100).save(folder / "report.html")
+    small = hostile_set(folder, classes=20, candidates=60, masks=True)
+    images = small.gt.images
+    size = (int(images.width[0]), int(images.height[0]))
+    Image.new("RGB", size, (90, 120, 150)).save(folder / images.file_names[0])
+    lvdet.report(small.annotations, small.results, resamples=100, images=folder).save(
+        folder / "report.html"
+    )
     return folder / "report.html"
 
 

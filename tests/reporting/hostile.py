@@ -36,9 +36,18 @@ class HostileSet:
     gt: GroundTruth
 
 
-def hostile_set(folder: Path, classes: int = 1203) -> HostileSet:
+def hostile_set(
+    folder: Path, classes: int = 1203, candidates: int = 300, *, masks: bool = False
+) -> HostileSet:
     """Writes the set into a folder; one of its files is named through `../`."""
-    gt, dt = simulate(80, classes, dets_per_image=None, candidates_per_image=300, bias=1.0, seed=3)
+    gt, dt = simulate(
+        *(80, classes),
+        dets_per_image=None,
+        candidates_per_image=candidates,
+        bias=1.0,
+        masks=masks,
+        seed=3,
+    )
     # The names go to the classes that figures name: those with most objects and detections.
     order = np.argsort(-np.bincount(gt.category, minlength=len(gt.categories)), kind="stable")
     names = list(gt.categories.names)

@@ -48,7 +48,7 @@ def test_an_uncut_file(found: lvdet.Audit) -> None:
     assert "AP-Pool is publishable: " in text
     assert "AP-Old is gameable: re-ranking alone raises it by" in text
     assert "class caps tried, up to 10,000" in text
-    assert "That is fine" in text
+    assert "This is fine" in text
 
 
 def test_a_cut_file(uncut: tuple) -> None:

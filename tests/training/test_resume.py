@@ -155,10 +155,10 @@ def test_another_config_is_refused(config: Config, whole: Path) -> None:
 @pytest.mark.parametrize(
     ("names", "says"),
     [
-        ((*NAMES, "disc"), r"without class 'disc' \(id 4\).*has 3 classes, the data 4"),
+        ((*NAMES, "disc"), r"without class 'disc' \(id 4\).*has 3 classes, the data has 4"),
         (NAMES[:2], r"with class 'post' \(id 3\), which the data lacks"),
         (("square", "bar", "pole"), "class 3 is 'post' there, but 'pole' in the data"),
-        (NAMES, "trained on 8 images with objects, data.train has 7"),
+        (NAMES, "trained on 8 images with objects, but data.train has 7"),
     ],
 )
 def test_other_data_are_refused(

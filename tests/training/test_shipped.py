@@ -137,7 +137,7 @@ def test_a_base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ('base = "b.toml"', r"a\.toml: base leads back to .*a\.toml"),
+        ('base = "b.toml"', r"a\.toml: base is circular, it leads back to .*a\.toml"),
         ('base = "none.toml"', "base is 'none.toml', which is neither a file beside it nor"),
         ("base = 3", "base is 3, expected a file or a name"),
         ("[base]\nx = 1", "base is {'x': 1}, expected a file or a name"),

@@ -86,7 +86,7 @@ def test_processes_on_a_machine_share_it(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_too_little_shared_memory_is_said_once(
     rank: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    workers._say.cache_clear()
+    workers._print_once.cache_clear()
     machine(monkeypatch, 8, 64, 1)
     monkeypatch.setenv("RANK", rank)
     for asked in (4, -1, 0):

@@ -66,6 +66,6 @@ def test_what_cannot_be_merged(tmp_path: Path) -> None:
         lvdet.merge_top_k([tmp_path / "a.json"], tmp_path / "out.json", dets_per_class=1)
     with pytest.raises(lvdet.InputError, match="unknown extension"):
         lvdet.merge_top_k([tmp_path / "a.json"], tmp_path / "out.csv", dets_per_class=1)
-    with pytest.raises(lvdet.InputError, match="dets_per_class is 0 and so is dets_per_image"):
+    with pytest.raises(lvdet.InputError, match="dets_per_class and dets_per_image are both 0"):
         lvdet.merge_top_k([tmp_path / "a.json"], tmp_path / "out.json", dets_per_class=0)
     assert list(tmp_path.iterdir()) == []

@@ -270,7 +270,7 @@ BOX = [[0.0, 0.0, 1.0, 1.0]]
         ((5, BOX, [0.5], [1.5]), "image 5, row 0: label is 1.5"),
         ((5, BOX, [0.5], ["cat"]), "image 5: label is"),
         ((5, None, [0.5], [1]), "image 5: detections need boxes or masks"),
-        (("5.jpg", BOX, [0.5], [1]), "image_id is '5.jpg', not a whole number"),
+        (("5.jpg", BOX, [0.5], [1]), "image_id is '5.jpg', expected an integer"),
         ((5.0, BOX, [0.5], [1]), "image_id is 5.0"),
         ((True, BOX, [0.5], [1]), "image_id is True"),
         ((2**63, BOX, [0.5], [1]), "image_id is 9223372036854775808"),
@@ -310,7 +310,7 @@ def test_keeps_of_what_is_no_pair(tmp_path: Path) -> None:
     ("path", "options", "says"),
     [
         ("out.txt", {"dets_per_class": 5}, "unknown extension '.txt'"),
-        ("out.json", {"dets_per_class": 0}, "dets_per_class is 0"),
+        ("out.json", {"dets_per_class": 0}, "dets_per_class and dets_per_image are both 0"),
         ("out.json", {"dets_per_class": -1}, "dets_per_class is -1, expected 0 or more"),
         ("out.json", {"dets_per_image": 0.5}, "dets_per_image is 0.5, expected 0 or more"),
         ("out.json", {"dets_per_class": 2.5}, "dets_per_class is 2.5"),

@@ -259,7 +259,7 @@ def test_a_full_disk(
                 add_and_close(sink)
     with pytest.raises(lvdet.InputError, match="the writer is closed"):
         sink.add(1000, BOX, [0.5], [1])
-    with pytest.raises(lvdet.OutputError, match="not written, an error ended the writer"):
+    with pytest.raises(lvdet.OutputError, match="not written because of an error"):
         sink.close()
     assert not target.exists()
     finish(target)

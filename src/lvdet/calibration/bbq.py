@@ -1,6 +1,5 @@
-"""Bayesian binning into quantiles, with bins of equal width as netcal and the paper have them
-(Naeini et al. 2015): histograms of many sizes, weighted by how well each explains the labels.
-"""
+"""Bayesian binning into quantiles, with bins of equal width as in netcal and the paper (Naeini et
+al. 2015): histograms of many sizes, weighted by how well each explains the labels."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ _ELBOW = 0.001
 
 
 def _fit(score: Floats, right: NDArray[np.bool_], *, bic: bool) -> Steps:
-    """The mean of the best histograms; `score` falls."""
+    """The weighted mean of the best histograms; `score` is sorted in descending order."""
     count = len(score)
     root = float(np.cbrt(count))
     sizes = _sizes(max(1, int(root / 10)), int(min(np.ceil(count / 5), np.ceil(root * 10))))
@@ -43,7 +42,7 @@ fit_aic, fit_bic = partial(_fit, bic=False), partial(_fit, bic=True)
 
 @dataclass(frozen=True, eq=False)
 class _Sizes:
-    """Histograms of M sizes, of B bins in all, one after the other.
+    """Histograms of M sizes, with B bins in total, concatenated.
 
     bins:   [M] how many bins each has
     first:  [M] where each one's bins begin
@@ -84,7 +83,7 @@ def _sizes(least: int, most: int) -> _Sizes:
 
 
 def _elbow(likelihood: Floats) -> tuple[NDArray[np.int64], Floats]:
-    """The histograms that are kept, and their weights."""
+    """The histograms to keep, and their weights."""
     order = np.argsort(-likelihood, kind="stable")
     ranked = likelihood[order]
     drop = ranked[:-1] - ranked[1:]
@@ -100,7 +99,7 @@ def _elbow(likelihood: Floats) -> tuple[NDArray[np.int64], Floats]:
 
 
 def _mean(sizes: _Sizes, value: Floats, kept: NDArray[np.int64], weight: Floats) -> Steps:
-    """The weighted mean of the histograms: a step wherever one of them has a step."""
+    """The weighted mean of the histograms: it has a step wherever one of them does."""
     start, rise = 0.0, np.zeros(len(sizes.edges))
     used = np.zeros(len(sizes.edges), dtype=bool)
     for histogram, share in zip(kept.tolist(), weight.tolist(), strict=True):

@@ -1,6 +1,5 @@
-"""Beta calibration, the form of three parameters (Kull et al. 2017): the most likely a, b and c
-with a and b of 0 or more, so that the map never falls.
-"""
+"""Beta calibration with three parameters (Kull et al. 2017): the most likely a, b and c with a, b
+>= 0, so that the map never decreases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The paper's calibration table, on any detector."""
+"""The paper's calibration table, for any detector."""
 
 from __future__ import annotations
 
@@ -43,16 +43,15 @@ def calibrate(
     dets_per_class: int = FIXED_PER_CLASS,
     progress: Progress | None = None,
 ) -> CalibrationTable:
-    """AP-Pool by rare, common and frequent without calibration and with each method.
+    """AP-Pool, overall and by frequency group, without calibration and with each method.
 
-    train: annotations and results of the training set, on which methods are fitted as in the
-        paper.
-    folds: fit on parts of these images and apply to the others, so many parts; where there is no
-        training set, 5 by default.
-    oracle: also fit on these very images: what could be reached, not what will be.
-    grouping, missing: as for `Calibrator`; "hierarchical" has its own answers.
-    dets_per_class: the detections of each class that are calibrated and evaluated, its best by
-        the detector's own score.
+    train: annotations and results of the training set; methods are fitted on it, as in the paper.
+    folds: number of cross-validation folds over these images; 5 by default if there is no training
+        set.
+    oracle: also fit on these images themselves: an upper bound, not an estimate.
+    grouping, missing: as for `Calibrator`; they do not apply to "hierarchical".
+    dets_per_class: how many detections of each class are calibrated and evaluated: the best by the
+        detector's own score.
     """
     recipes = {name: _recipe(name, grouping, missing) for name in dict.fromkeys(methods)}
     if not recipes:
@@ -86,7 +85,7 @@ def calibrate(
         for method, recipe in recipes.items():
             with track(progress, f"fitting {method}", source.unit) as update:
                 score = source.scores(recipe, ranking, update)
-            rows[method] = source.worth(pair.with_scores(score))
+            rows[method] = source.evaluate(pair.with_scores(score))
         blocks.append(Block(name, title, source.uncalibrated, rows))
     return CalibrationTable(
         judge.uncalibrated,
@@ -98,7 +97,7 @@ def calibrate(
 
 
 def _recipe(method: str, grouping: str, missing: str | None) -> Recipe:
-    """The recipe of a method; what is asked for does not touch one that has its own answers."""
+    """The recipe of a method; grouping and missing do not apply to methods that have their own."""
     if method == HIERARCHICAL:
         return Recipe.of(method)
     return Recipe.of(method, grouping, missing)

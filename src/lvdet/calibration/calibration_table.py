@@ -1,4 +1,4 @@
-"""What calibration does to a detector, as the paper's table."""
+"""What calibration does to a detector, as in the paper's table."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ TITLES = {
 
 @dataclass(frozen=True)
 class Calibrated:
-    """What scores are worth.
+    """The metrics obtained with some scores.
 
     pool, fixed: AP, APr, APc, APf of AP-Pool and AP-Fixed; NaN where undefined
-    reordered: classes (rows) in which the order of detections is another than the detector's
+    reordered: classes (rows) in which the order of detections differs from the detector's
     errors: how calibrated the scores are
     """
 
@@ -71,7 +71,7 @@ class Block:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CalibrationTable(Result):
-    """AP-Pool without calibration and with each method, and what becomes of AP-Fixed."""
+    """AP-Pool without calibration and with each method, and what happens to AP-Fixed."""
 
     uncalibrated: Calibrated
     blocks: list[Block]
@@ -100,19 +100,19 @@ class CalibrationTable(Result):
         }
 
     def title(self) -> str:
-        """What was evaluated, in a line."""
+        """What was evaluated, on one line."""
         return headline(self.inputs)
 
     def layouts(self, *, labelled: bool = False) -> list[Layout]:
-        """A table for each block, deltas from the uncalibrated scores; with names to refer to them
-        by where they are `labelled`."""
+        """One table per block, with deltas from the uncalibrated scores. Tables get names to refer
+        to if they are `labelled`."""
         return [
             self._layout(block, f"calibration-{block.name}" if labelled else "")
             for block in self.blocks
         ]
 
     def notes(self) -> list[str]:
-        """Where AP-Fixed moved, and why."""
+        """Where AP-Fixed changed, and why."""
         found = []
         for block in self.blocks:
             moved = [

@@ -1,4 +1,4 @@
-"""Calibration that is fitted once and applied anywhere."""
+"""Calibration, fitted once and applied anywhere."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ from lvdet.tables.problems import rows_of
 
 
 class Calibrator:
-    """Scores that mean the same for every class: the chance that a detection is right.
+    """Scores that mean the same for every class: the probability that a detection is correct.
 
         cal = lvdet.Calibrator("beta").fit("train.json", "train_results.json")
         lvdet.evaluate("val.json", cal.transform(lvdet.read_detections("results.json")))
         cal.save("cal.json"); lvdet.Calibrator.load("cal.json")
 
-    method:   "histogram", "bbq", "bbq-bic", "beta", "isotonic", "platt", "temperature",
-        "identity", or "hierarchical", which is for classes with few detections too.
+    method:   "histogram", "bbq", "bbq-bic", "beta", "isotonic", "platt", "temperature", "identity",
+        or "hierarchical", which also suits classes with few detections.
     grouping: whose detections a map is fitted on: each "class", its "frequency" group, or "all".
-    missing:  what a class gets of which nothing right was seen: "zero" as in the paper, "keep" for
-        its scores as they are, or "frequency" for the fit of its frequency group.
+    missing:  treatment of classes without a correct detection: "zero" as in the paper, "keep" for
+        unchanged scores, or "frequency" for the fit of the class's frequency group.
 
-    The order inside a class stays, ties included, but for "histogram", "bbq" and "bbq-bic", whose
-    steps may fall.
+    The order within a class is preserved, including ties, except by "histogram", "bbq" and
+    "bbq-bic", whose steps may decrease.
     """
 
     def __init__(
@@ -66,12 +66,12 @@ class Calibrator:
 
     @property
     def recipe(self) -> Recipe:
-        """Method, grouping and what missing classes get."""
+        """The method, the grouping and the treatment of missing classes."""
         return self._recipe
 
     @property
     def record_(self) -> Record:
-        """What was fitted, on what; raises where nothing was."""
+        """What was fitted, and on what; raises if nothing was."""
         if self._record is None:
             raise InputError("the calibrator is not fitted: call `fit`, or load a fitted one")
         return self._record
@@ -91,11 +91,11 @@ class Calibrator:
         dets_per_class: int = FIXED_PER_CLASS,
         progress: Progress | None = None,
     ) -> Calibrator:
-        """Fits to annotations and results, tables or paths as for `evaluate`.
+        """Fits on annotations and results, given as tables or paths as for `evaluate`.
 
-        A detection is right where AP's own match at `iou_threshold` says so; those that AP ignores
-        (unverified, or unmatched where a class was not annotated exhaustively) are left out. The
-        best `dets_per_class` of each class are used.
+        A detection is correct if AP's match at `iou_threshold` says so. Detections that AP ignores
+        (unverified, or unmatched where the class is not exhaustive) are left out. The best
+        `dets_per_class` of each class are used.
         """
         labelling = Labelling(iou, iou_threshold, dets_per_class)
         pair, samples = load_samples(gt, detections, labelling, progress)
@@ -114,7 +114,7 @@ class Calibrator:
         *,
         update: Update | None = None,
     ) -> Calibrator:
-        """Fits to scores and labels that are there already."""
+        """Fits on scores and labels."""
         self._record = Record(
             self._recipe,
             origin,
@@ -126,7 +126,7 @@ class Calibrator:
         return self
 
     def transform(self, detections: DetectionSource, *, images: ImageSource = None) -> Detections:
-        """The detections with new scores; `images` as for `read_detections`."""
+        """Returns the detections with calibrated scores; `images` as for `read_detections`."""
         table = read_detections(detections, images=images)
         rows = self.class_rows(table.category_ids, table.source)
         require_chances(table.score, table.named)
@@ -135,9 +135,10 @@ class Calibrator:
     def fit_transform(
         self, gt: Annotations, detections: DetectionSource, **options: Any
     ) -> Detections:
-        """Fits, then returns the same detections with new scores; `options` as for `fit`.
+        """Fits, then returns the same detections with calibrated scores; `options` as for `fit`.
 
-        These are the images it was fitted to: the scores look better than they will be elsewhere.
+        The scores look better here than on other images, because these are the images that it was
+        fitted on.
         """
         table = read_detections(detections, images=gt)
         return self.fit(gt, table, **options).transform(table)
@@ -150,10 +151,11 @@ class Calibrator:
         images: ImageSource = None,
         progress: Progress | None = None,
     ) -> int:
-        """Writes a results file with new scores, in bounded memory; returns the number of rows.
+        """Writes a results file with calibrated scores, in bounded memory; returns the number of
+        rows.
 
-        images: the annotations, where image ids are texts that name their files, or where boxes are
-            fractions of the images
+        images: the annotations; needed if image ids are file names or boxes are fractions of the
+                image size
         """
         written, _ = convert(
             source, target, images=images, change=self.transform, progress=progress
@@ -173,14 +175,15 @@ class Calibrator:
         thresholds: Thresholds | FilePath | None = None,
         progress: Progress | None = None,
     ) -> Measurement:
-        """How well calibrated its scores are: expected, maximum and adaptive calibration error,
-        Brier score and log loss, overall, by frequency and by class; and LaECE, LaACE and D-ECE.
+        """Measures how well calibrated the scores are: expected, maximum and adaptive calibration
+        error, Brier score and log loss, overall, by frequency group and by class; and LaECE, LaACE
+        and D-ECE.
 
-        laece_iou_threshold: where LaECE and LaACE match detections; 0 is any overlap.
-        dets_per_image: limit of LaECE, LaACE and D-ECE, in place of LVIS's 300 per image or COCO's
+        laece_iou_threshold: IoU at which LaECE and LaACE match detections; 0 means any overlap.
+        dets_per_image: limit for LaECE, LaACE and D-ECE, instead of LVIS's 300 per image or COCO's
             100 per image and class.
-        thresholds: from `find_thresholds`, or a file of it: lower scores are taken away first from
-            what LaECE, LaACE and D-ECE see.
+        thresholds: from `find_thresholds`, or its file; LaECE, LaACE and D-ECE ignore detections
+            with lower scores.
 
         `Calibrator("identity").measure(gt, detections)` measures the detector's own scores.
         """
@@ -195,7 +198,7 @@ class Calibrator:
         )
 
     def class_rows(self, category_ids: NDArray[np.int64], source: str) -> NDArray[np.int32]:
-        """Where classes stand among those it was fitted for; raises where one does not."""
+        """Rows of the given classes among those it was fitted for; raises for an unknown class."""
         rows = rows_of(self.categories_.ids, category_ids)
         if (rows < 0).any():
             raise InputError(
@@ -206,7 +209,7 @@ class Calibrator:
         return rows
 
     def summary(self) -> str:
-        """What it was fitted on, in a line."""
+        """What it was fitted on, on one line."""
         record, recipe = self.record_, self._recipe
         silent = int((record.right == 0).sum())
         note = ""
@@ -226,12 +229,12 @@ class Calibrator:
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes plain JSON, whole or not at all."""
+        """Writes plain JSON atomically."""
         write_record(self.record_, path)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Calibrator:
-        """Reads what `save` wrote; a file that is damaged or of another version is refused."""
+        """Reads what `save` wrote; rejects damaged files and other versions."""
         record = read_record(path)
         recipe = record.recipe
         calibrator = Calibrator(

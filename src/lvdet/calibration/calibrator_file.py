@@ -1,4 +1,4 @@
-"""A calibrator as a file: plain JSON, read without running anything.
+"""The calibrator file: plain JSON, read without executing code.
 
 {"lvdet_calibrator": 1, "method": …, "grouping": …, "missing": …, "fitted_on": {…},
  "classes": {"id": […], "name": […], "frequency": […], "detections": […], "right": […],
@@ -46,10 +46,10 @@ class Origin:
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """All that a calibrator is: how and on what it was fitted, and what came of it.
+    """Everything that makes up a calibrator: how and on what it was fitted, and the result.
 
     detections, right: [C] int64, how many detections of each class it was fitted on, and how many
-    of them were right
+                       of them were correct
     """
 
     recipe: Recipe
@@ -61,7 +61,7 @@ class Record:
 
 
 def write_record(record: Record, path: str | os.PathLike[str]) -> None:
-    """Writes the file, whole or not at all."""
+    """Writes the file atomically."""
     categories = record.categories
     content = {
         _KEY: VERSION,
@@ -83,7 +83,7 @@ def write_record(record: Record, path: str | os.PathLike[str]) -> None:
 
 
 def read_record(path: str | os.PathLike[str]) -> Record:
-    """Reads a file, and refuses it unless all of it makes sense."""
+    """Reads a file and rejects it unless all of it is consistent."""
     name = os.fspath(path)
     try:
         return _record(_parsed(Path(name).read_bytes()))
@@ -170,7 +170,7 @@ def _described(score_map: Map) -> dict[str, Any]:
 
 
 def _map(item: Any, place: int) -> Map:
-    """A map that gives chances for every score."""
+    """A map that gives a probability for every score."""
     try:
         if not isinstance(item, dict) or not isinstance(item.get("shape"), str):
             raise InputError("'shape' is missing")
@@ -210,13 +210,13 @@ _SHAPES: dict[str, Callable[[dict[str, Any]], Map]] = {
 
 def _rising(values: Floats, key: str) -> Floats:
     if (values[1:] <= values[:-1]).any() or (values < 0).any() or (values > 1).any():
-        raise InputError(f"{key!r} must increase strictly within 0 to 1")
+        raise InputError(f"{key!r} must increase strictly between 0 and 1")
     return values
 
 
 def _chances(values: Floats) -> Floats:
     if (values < 0).any() or (values > 1).any():
-        raise InputError("'values' must be within 0 to 1")
+        raise InputError("'values' must be between 0 and 1")
     return values
 
 
@@ -250,7 +250,7 @@ def _whole(
         isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
         for value in values
     ):
-        raise InputError(f"{key!r} must hold only 64-bit integers")
+        raise InputError(f"{key!r} must contain only 64-bit integers")
     return np.array(_counted(values, key, count), dtype=np.int64)
 
 
@@ -262,13 +262,13 @@ def _numbers(
     if not isinstance(values, list) or not all(
         isinstance(value, int | float) and not isinstance(value, bool) for value in values
     ):
-        raise InputError(f"{key!r} must hold only numbers")
+        raise InputError(f"{key!r} must contain only numbers")
     try:
         array = np.array(_counted(values, key, count), dtype=np.float64)
     except OverflowError:  # a whole number beyond all floats
         array = np.array([np.inf])
     if not np.isfinite(array).all():
-        raise InputError(f"{key!r} holds numbers that are too large")
+        raise InputError(f"{key!r} contains numbers that are too large")
     return array
 
 

@@ -1,4 +1,4 @@
-"""The calibration errors that papers on object detection report: LaECE, LaACE and D-ECE.
+"""The calibration errors reported in papers on object detection: LaECE, LaACE and D-ECE.
 
 LaECE and LaACE as Kuzucu et al. define them (ECCV 2024), D-ECE as Küppers et al. do (CVPRW 2020).
 """
@@ -31,15 +31,15 @@ CONDITIONS = ("bins", "IoU", "budget", "score")
 class DetectionError:
     """A calibration error and what it was computed under; NaN where undefined.
 
-    bins:          of equal width; None where each detection is a bin of its own
-    iou_threshold: at which detections are matched; 0 for any overlap
-    budget:        which detections there are
-    minimum_score: of those, the ones that score at least this; None for all
-    thresholds:    the file of thresholds per class that came before the budget, "" for none
+    bins:          of equal width; None if each detection is its own bin
+    iou_threshold: at which detections are matched; 0 means any overlap
+    budget:        which detections are kept
+    minimum_score: only these scores and higher ones count; None for all
+    thresholds:    the file of thresholds per class applied before the budget, "" for none
     detections:    how many count
-    value:         over all classes; by_frequency: over those of a group
-    by_class:      [C] for each class; None for an error of all detections together
-    classes:       how many the value is a mean over; None for an error of all together
+    value:         over all classes; by_frequency: over the classes of each group
+    by_class:      [C] for each class; None for an error over all detections together
+    classes:       how many classes the value is averaged over; None for an error over all together
     """
 
     name: str
@@ -62,7 +62,7 @@ class DetectionError:
         return "all" if self.minimum_score is None else f"≥ {self.minimum_score:g}"
 
     def conditions(self) -> list[Cell]:
-        """Bins, IoU, budget and scores, as tables have them (`CONDITIONS`)."""
+        """Bins, IoU, budget and scores, as shown in tables (`CONDITIONS`)."""
         return [
             Cell("–" if self.bins is None else str(self.bins)),
             Cell(f"{self.iou_threshold:g}" if self.iou_threshold else "any"),
@@ -72,7 +72,7 @@ class DetectionError:
 
     @property
     def classes(self) -> int | None:
-        """How many classes the value is a mean over."""
+        """The number of classes that the value is averaged over."""
         return None if self.by_class is None else int((~np.isnan(self.by_class)).sum())
 
     def to_dict(self, categories: Categories) -> dict[str, Any]:
@@ -97,8 +97,9 @@ class DetectionError:
 
 def localisation_ece(rows: Located, bins: int = LAECE_BINS) -> Floats:
     """[C] LaECE of each class: over bins of equal width, the mean distance, weighted by count,
-    between mean score and precision times mean IoU of the correct ones, which is the mean IoU where
-    that of incorrect ones is 0. NaN for a class without objects or without detections."""
+    between the mean score and precision times the mean IoU of the correct detections (that product
+    is the mean IoU if incorrect ones have IoU 0). NaN for a class without objects or without
+    detections."""
     return _by_class(rows, lambda score, target: binned_gap(score, target, bins))
 
 
@@ -108,8 +109,8 @@ def localisation_ace(rows: Located) -> Floats:
 
 
 def binned_gap(score: Floats, target: NDArray[Any], bins: int) -> float:
-    """The mean distance, weighted by count, between mean score and mean target of bins of equal
-    width; NaN where there are none. A score at an edge belongs to the bin below it."""
+    """The mean distance, weighted by count, between mean score and mean target over bins of equal
+    width; NaN without detections. A score on an edge belongs to the bin below it."""
     if not len(score):
         return float("nan")
     place = np.searchsorted(bin_edges(bins)[1:-1], score, side="left")
@@ -119,18 +120,18 @@ def binned_gap(score: Floats, target: NDArray[Any], bins: int) -> float:
 
 
 def class_mean(values: Floats, rows: NDArray[np.int64] | None = None) -> float:
-    """The mean over classes, or some of them, that define it."""
+    """The mean over the classes, or a subset, for which the error is defined."""
     some = values if rows is None else values[rows]
     known = some[~np.isnan(some)]
     return float(known.mean()) if len(known) else float("nan")
 
 
 def errors_layout(errors: list[DetectionError]) -> Layout:
-    """The errors beside each other, each with what it was computed under."""
+    """The errors side by side, each with its conditions."""
     groups = list(errors[0].by_frequency)
     return Layout(
         "",
-        "As other projects define them, in percent",
+        "Calibration errors as other projects define them, in percent",
         [
             *("", "all", *(FREQUENCY_NAMES[name] for name in groups)),
             *(*CONDITIONS, "detections", "classes"),

@@ -1,4 +1,4 @@
-"""A map for every class: from its own detections, its frequency group's, or everybody's."""
+"""One map per class, fitted on its own detections, its frequency group's, or all."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Recipe:
     """How calibration is fitted.
 
     method:   one of METHODS
-    grouping: whose detections a map is fitted on: one of GROUPINGS
-    missing:  what classes (or groups) without a correct detection get: one of MISSING; "" for
-              `hierarchical`, which has an answer for every class
+    grouping: which detections a map is fitted on: one of GROUPINGS
+    missing:  how classes (or groups) without a correct detection are treated: one of MISSING; ""
+              for `hierarchical`, which covers every class
     """
 
     method: str
@@ -42,7 +42,7 @@ class Recipe:
 
     @staticmethod
     def of(method: str, grouping: str = "class", missing: str | None = None) -> Recipe:
-        """A recipe that makes sense; raises for others."""
+        """A valid recipe; raises for invalid ones."""
         _require("method", method, METHODS)
         _require("grouping", grouping, GROUPINGS)
         if missing is not None:
@@ -59,13 +59,13 @@ class Recipe:
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """The outcome: maps, and [C] int64 which of them each class has."""
+    """The result of a fit: the maps, and [C] int64 the map of each class."""
 
     maps: tuple[Map, ...]
     of_class: NDArray[np.int64]
 
     def new_scores(self, category: NDArray[np.int32], score: Floats) -> Floats:
-        """[N] scores of detections of classes ([N], rows of the categories)."""
+        """[N] calibrated scores of detections of classes ([N], rows of the categories)."""
         groups = len(self.of_class)
         if (category[1:] >= category[:-1]).all():  # in the order of the classes already
             offsets = np.searchsorted(category, np.arange(groups + 1, dtype=category.dtype))
@@ -87,7 +87,7 @@ def fit_classes(
     *,
     update: Update | None = None,
 ) -> Fitted:
-    """The map of every class."""
+    """Fits the map of every class."""
     if not len(samples.categories):
         return Fitted((), np.zeros(0, dtype=np.int64))
     if recipe.method == HIERARCHICAL:
@@ -109,7 +109,7 @@ def fit_classes(
 
 
 def _wider(samples: Samples, recipe: Recipe) -> list[Map | None]:
-    """[C] the fit of each class's frequency group, or of all classes where that has none."""
+    """[C] the fit of each class's frequency group, or of all classes if it has none."""
     every = samples.grouped(np.zeros(len(samples.categories), dtype=np.int32), 1)
     (whole,) = fit_groups(every, recipe.method)
     group = samples.categories.group_numbers()
@@ -119,7 +119,7 @@ def _wider(samples: Samples, recipe: Recipe) -> list[Map | None]:
 
 
 def _groups(categories: Categories, grouping: str) -> NDArray[np.int32]:
-    """[C] which fit each class takes part in."""
+    """[C] the fit that each class takes part in."""
     if grouping == "class":
         return np.arange(len(categories), dtype=np.int32)
     if grouping == "all":

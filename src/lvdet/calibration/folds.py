@@ -1,4 +1,4 @@
-"""Cross-validation over images: an honest estimate where there is no second set."""
+"""Cross-validation over images: an honest estimate without a second data set."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from lvdet.calibration.maps import Floats
 from lvdet.errors import InputError
 from lvdet.files.progress import Update
 
-#: Parts of the images, where there is no training set to fit on.
+#: Parts of the images, if there is no training set to fit on.
 FOLDS = 5
 
 
 def require_folds(folds: object, images: int) -> None:
-    """Refuses a number of parts that cannot be made of so many images."""
+    """Raises for a number of folds that cannot be formed from the images."""
     if isinstance(folds, bool) or not isinstance(folds, int) or not 2 <= folds <= images:
         raise InputError(
             f"folds is {folds!r}, expected an integer from 2 to the number of images ({images:,})"
@@ -33,9 +33,9 @@ def cross_scores(
     *,
     update: Update | None = None,
 ) -> Floats:
-    """[N] new scores of detections ([N] class and score), each by a fit to the samples of the
-    other parts; `folds` ([N]) is the part that the image of each detection is in, `sample_folds`
-    that of each sample."""
+    """[N] calibrated scores of detections ([N] class and score), each from a fit on the samples of
+    the other folds. `folds` ([N]) is the fold of each detection's image, `sample_folds` that of
+    each sample."""
     new = np.empty(len(score))
     parts = int(folds.max(initial=-1)) + 1
     for part in range(parts):
@@ -49,7 +49,7 @@ def cross_scores(
 
 
 def divided(images: int, folds: int) -> NDArray[np.int32]:
-    """[I] a part for each image: as equal in size as can be, drawn once and for all."""
+    """[I] the fold of each image; folds differ in size by one at most, and the draw is fixed."""
     require_folds(folds, images)
     parts = np.arange(images, dtype=np.int32) % np.int32(folds)
     return np.random.default_rng(0).permutation(parts)

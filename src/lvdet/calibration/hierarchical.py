@@ -4,13 +4,12 @@
     a class's weights around its frequency group's:  w_k ~ N(m_g, S)
     a group's weights around everybody's:            m_g ~ N(m, T)
 
-A class with much evidence keeps what it says; one with little says what its group does. How far
-classes and groups differ (S, T, m) is learned from the data by empirical Bayes: expectation
-maximisation, in which the log loss of each class is a parabola, with the slope and curvature that
-it has at the class's most probable weights (Laplace's approximation). Nothing is left to be chosen.
-The bottom of parabolas may lie anywhere where hardly a label is in doubt: a step of the groups'
-means that makes them less probable is taken back, and a shorter one tried.
-docs/calibration.md tells the rest.
+A class with much evidence follows it; one with little evidence follows its group. How far classes
+and groups differ (S, T, m) is learned from the data by empirical Bayes: expectation maximisation,
+in which the log loss of each class is a parabola, with the slope and curvature that it has at the
+class's most probable weights (Laplace's approximation). There are no hyperparameters. The bottom of
+parabolas may lie anywhere where hardly a label is in doubt: a step of the groups' means that makes
+them less probable is taken back, and a shorter one tried. See docs/calibration.md for details.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ _APART = 1e12
 
 
 def fit_hierarchical(samples: Samples, *, update: Update | None = None) -> list[LogOdds]:
-    """The map of every class, also of those without a detection."""
+    """Fits the map of every class, including classes without detections."""
     group = samples.categories.group_numbers()
     if not len(group):
         return []
@@ -54,7 +53,8 @@ def fit_hierarchical(samples: Samples, *, update: Update | None = None) -> list[
     data = Lines.of(samples.score, samples.right, samples.offsets, varied=2, constant=True)
 
     def seen(levels: Levels, weights: Floats) -> _Seen:
-        """Classes under levels, looked for from the weights on."""
+        """The most likely weights of the classes under given levels, searched for from
+        `weights`."""
         prior = levels.prior(group)
         found = fit_logistic(data, weights, rising=False, prior=prior, update=update)
         shift = np.einsum("kij,kj->ki", found.curvature, found.weights) - found.slope
@@ -85,7 +85,7 @@ def _of_all(samples: Samples) -> Floats:
     offsets = np.array([0, len(samples)])
     data = Lines.of(samples.score, samples.right, offsets, varied=2, constant=True)
     start = np.array([START])
-    # Where all labels can be told apart there would be no end of it.
+    # If the labels are perfectly separable, the fit would not terminate.
     prior = Prior(start, np.eye(len(START))[None])
     weights: Floats = fit_logistic(data, start, prior=prior).weights[0]
     return weights
@@ -93,7 +93,7 @@ def _of_all(samples: Samples) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Levels:
-    """What is common to classes.
+    """What classes have in common.
 
     mean:   [G, P], of the classes of each of G groups
     spread: [P, P], covariance of classes around the means of their groups
@@ -107,18 +107,18 @@ class Levels:
 
     @staticmethod
     def around(weights: Floats, groups: int) -> Levels:
-        """The beginning: all groups alike."""
+        """The starting point: all groups alike."""
         return Levels(np.tile(weights, (groups, 1)), _FIRST, weights, _FIRST)
 
     def distance(self, other: Levels) -> float:
-        """How far means and spread are from others, at most."""
+        """The largest difference from other levels in means and spread."""
         return float(
             max(np.abs(self.mean - other.mean).max(), np.abs(self.spread - other.spread).max())
         )
 
     @property
     def sound(self) -> bool:
-        """Numbers that float64 can go on with."""
+        """Whether float64 can continue with these numbers."""
         if not (np.isfinite(self.mean).all() and np.isfinite(self.top_mean).all()):
             return False
         for spread in (self.spread, self.top_spread):
@@ -130,14 +130,14 @@ class Levels:
         return True
 
     def prior(self, group: NDArray[np.int32]) -> Prior:
-        """What is thought of classes of these groups before they are seen."""
+        """The prior on the weights of classes in these groups."""
         precision = np.linalg.inv(self.spread)
         return Prior(self.mean[group], np.tile(precision, (len(group), 1, 1)))
 
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What C classes say of their weights, as normal likelihoods.
+    """What C classes say about their weights, as normal likelihoods.
 
     precision: [C, P, P]; shift: [C, P], precision times mean; group: [C]
     """
@@ -149,8 +149,8 @@ class Evidence:
 
 @dataclass(frozen=True, eq=False)
 class _Seen:
-    """What was found under levels: [C, P] the most probable weights of classes, the [C] log losses
-    there, and what that says of other weights."""
+    """The result under given levels: [C, P] the most probable weights of the classes, [C] their log
+    losses, and what this says about other weights."""
 
     levels: Levels
     weights: Floats
@@ -158,8 +158,8 @@ class _Seen:
     evidence: Evidence
 
     def surprise(self, levels: Levels) -> Floats:
-        """[G] of each group how improbable its mean, its classes' weights and their labels are
-        together, were the rest as in these levels: the negative logarithm, but for a constant."""
+        """[G] how improbable each group's mean, its classes' weights and their labels are together,
+        given the other levels: the negative log-probability, up to a constant."""
         group = self.evidence.group
         away = self.weights - self.levels.mean[group]
         above = self.levels.mean - levels.top_mean
@@ -172,7 +172,7 @@ class _Seen:
 
 def learned(levels: Levels, evidence: Evidence, reach: Floats | float = np.inf) -> Levels:
     """Levels under which the evidence is more likely, by expectation maximisation: the most likely
-    ones, or as far on the way to them as the evidence can be trusted.
+    ones, or as far towards them as the evidence can be trusted.
 
     reach: [G] how far the means of groups may go. Where one would go further, all go as far as
         they may and the rest stays: it is learned around means that are not on their way.
@@ -197,7 +197,7 @@ def learned(levels: Levels, evidence: Evidence, reach: Floats | float = np.inf) 
 
 
 def _maximised(levels: Levels, evidence: Evidence) -> Levels:
-    """One step: what is expected of classes and groups, and the levels that fit it best."""
+    """One EM step: the expectations of classes and groups, and the levels that fit them best."""
     one = np.eye(levels.mean.shape[1])
     within, above = np.linalg.inv(levels.spread), np.linalg.inv(levels.top_spread)
     # Given its group's mean m, a class's weights are normal around own + pull m.
@@ -207,8 +207,8 @@ def _maximised(levels: Levels, evidence: Evidence) -> Levels:
     mean, of_group = np.empty_like(levels.mean), []
     for group in range(len(mean)):
         members = evidence.group == group
-        told = (within - within @ pull[members]).sum(axis=0)
-        of_group.append(np.linalg.inv(told + above))
+        information = (within - within @ pull[members]).sum(axis=0)
+        of_group.append(np.linalg.inv(information + above))
         mean[group] = of_group[group] @ (
             within @ own[members].sum(axis=0) + above @ levels.top_mean
         )
@@ -226,6 +226,6 @@ def _maximised(levels: Levels, evidence: Evidence) -> Levels:
 
 
 def _squares(vectors: Floats, spread: Floats) -> Floats:
-    """[n] squared lengths of vectors [n, P], measured by a spread."""
+    """[n] squared lengths of vectors [n, P], under a covariance."""
     squares: Floats = (vectors * np.linalg.solve(spread, vectors.T).T).sum(axis=1)
     return squares

@@ -1,4 +1,5 @@
-"""Histogram binning: the share of right ones in each of 20 bins (Zadrozny and Elkan 2001)."""
+"""Histogram binning: the share of correct detections in each of 20 bins (Zadrozny and Elkan
+2001)."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ BINS = 20
 
 
 def fit(score: Floats, right: NDArray[np.bool_]) -> Steps:
-    """Bins of equal width; an empty one has its middle. `score` falls."""
+    """Bins of equal width; an empty bin gets its midpoint. `score` is sorted in descending
+    order."""
     edges = bin_edges(BINS)
     rows, of_right = counts_below(score, right, edges[1:-1])
     count, hits = (
@@ -23,14 +25,16 @@ def fit(score: Floats, right: NDArray[np.bool_]) -> Steps:
 
 
 def bin_edges(bins: int) -> Floats:
-    """[bins + 1] from 0 to 1, each the float next to its fraction: 0.15 and not a hair above."""
+    """[bins + 1] from 0 to 1, each the float nearest to its fraction: exactly 0.15, not slightly
+    above."""
     return np.arange(bins + 1) / bins
 
 
 def counts_below(
     score: Floats, right: NDArray[np.bool_], edges: Floats
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """How many scores are below each edge, and how many of them are right; `score` falls."""
+    """The number of scores below each edge, and how many of them are correct; `score` is sorted in
+    descending order."""
     rows = np.searchsorted(score[::-1], edges, side="left")
     total = np.zeros(len(score) + 1, dtype=np.int64)
     np.cumsum(right[::-1], out=total[1:])

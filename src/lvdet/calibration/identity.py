@@ -1,4 +1,4 @@
-"""No calibration: scores stay as they are."""
+"""No calibration: scores are unchanged."""
 
 from __future__ import annotations
 

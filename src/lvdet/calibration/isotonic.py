@@ -1,4 +1,4 @@
-"""Isotonic regression: the best map that never falls (Zadrozny and Elkan 2002)."""
+"""Isotonic regression: the best map that never decreases (Zadrozny and Elkan 2002)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lvdet.calibration.maps import Floats, Lines
 
 
 def fit(score: Floats, right: NDArray[np.bool_]) -> Lines:
-    """Straight pieces between the scores; `score` falls."""
+    """Linear pieces between the scores; `score` is sorted in descending order."""
     score, right = score[::-1], right[::-1]
     first = np.flatnonzero(np.diff(score, prepend=-1.0))
     count = np.diff(first, append=len(score)).astype(np.float64)

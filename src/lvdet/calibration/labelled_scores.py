@@ -1,4 +1,4 @@
-"""What calibration is fitted on: scores, and whether each detection was right."""
+"""The input of calibration: scores, and whether each detection was correct."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _ROUNDING = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """Detections that count, by class and falling score; those AP ignores are not among them.
+    """The detections that count, by class and descending score; those that AP ignores are excluded.
 
     score:     [N] float64 in [0, 1]
     right:     [N] bool
-    detection: [N] int32, rows of what was matched: the results, or the best of each class of them
+    detection: [N] int32, rows of the matched detections: the results, or the best of each class
     offsets:   [C + 1] int64, where each class begins
     categories: the C classes
-    source:    what to call them in messages
+    source:    their name in messages
     """
 
     score: Floats
@@ -62,7 +62,8 @@ class Samples:
         return np.repeat(np.arange(len(counts), dtype=np.int32), counts)
 
     def group_rows(self) -> dict[str, NDArray[np.bool_]]:
-        """[N] which rows are of each frequency group; none for files without frequencies."""
+        """[N] whether each row belongs to a frequency group, per group; empty for files without
+        frequencies."""
         counts, found = self.counts(), {}
         for name, classes in self.categories.groups().items():
             member = np.zeros(len(counts), dtype=bool)
@@ -75,11 +76,11 @@ class Samples:
         return np.diff(self.offsets)
 
     def right_counts(self) -> NDArray[np.int64]:
-        """[C] right ones of each class."""
+        """[C] correct detections of each class."""
         return np.diff(np.searchsorted(np.flatnonzero(self.right), self.offsets))
 
     def where(self, keep: NDArray[np.bool_]) -> Samples:
-        """The rows of a mask."""
+        """The rows selected by a mask."""
         rows = np.flatnonzero(keep)
         return replace(
             self,
@@ -90,7 +91,7 @@ class Samples:
         )
 
     def grouped(self, group: NDArray[np.int32], groups: int) -> Samples:
-        """The rows by groups of classes ([C] the group of each) and falling score."""
+        """The rows by groups of classes ([C] the group of each) and descending score."""
         order, offsets = _native.rank_groups(
             group[self.category], groups, self.score, thread_count()
         )
@@ -105,7 +106,7 @@ class Samples:
 
 @dataclass(frozen=True)
 class Labelling:
-    """Which detections are labelled, and when they are right."""
+    """Which detections are labelled, and when they are correct."""
 
     iou: str | None = None
     iou_threshold: float = IOU_THRESHOLD
@@ -122,8 +123,8 @@ def load_samples(
     labelling: Labelling,
     progress: Progress | None = None,
 ) -> tuple[Pair, Samples]:
-    """The pair, and its samples: labels from the match that AP has, of the best detections of each
-    class over all images."""
+    """Loads the pair and its samples, labelled by the match that AP uses, from the best detections
+    of each class over all images."""
     thresholds = [labelling.iou_threshold]
     pair = load_best(gt, detections, labelling, progress, thresholds=thresholds)
     return pair, samples_of(pair, labelling.iou_threshold)
@@ -137,7 +138,7 @@ def load_best(
     *,
     thresholds: Sequence[float] | None = None,
 ) -> Pair:
-    """Annotations and the best detections of each class, no others."""
+    """Loads the annotations and only the best detections of each class."""
     budget = PerClass(labelling.dets_per_class)
     pair = load_pair(
         gt,
@@ -169,7 +170,7 @@ def samples_of(pair: Pair, iou_threshold: float = IOU_THRESHOLD) -> Samples:
 
 
 def require_chances(score: Floats, named: Callable[[int], str]) -> None:
-    """Refuses scores beyond 0 to 1, but for what rounding does."""
+    """Raises for scores outside 0 to 1, beyond rounding."""
     outside = np.flatnonzero(~((score >= -_ROUNDING) & (score <= 1 + _ROUNDING)))
     if len(outside):
         row = int(outside[0])
@@ -180,13 +181,13 @@ def require_chances(score: Floats, named: Callable[[int], str]) -> None:
 
 
 def require_iou_threshold(value: object) -> None:
-    """Refuses what is no IoU."""
+    """Raises for an invalid IoU threshold."""
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) <= 1:
         raise InputError(f"IoU threshold is {value!r}, expected a number above 0 and at most 1")
 
 
 def require_same_classes(learned: Samples, wanted: Categories) -> None:
-    """Refuses a training set of other classes, by id or by name."""
+    """Raises for a training set whose class ids or names differ."""
     known = learned.categories
     for row, place in enumerate(rows_of(known.ids, wanted.ids).tolist()):
         if place < 0:
@@ -202,7 +203,7 @@ def require_same_classes(learned: Samples, wanted: Categories) -> None:
 
 
 def require_right(samples: Samples, iou_threshold: float) -> None:
-    """Refuses samples of which none is right."""
+    """Raises for samples of which none is correct."""
     if not samples.right.any():
         raise InputError(
             f"{samples.source}: none of its {len(samples):,} counted detections is correct at "

@@ -1,4 +1,4 @@
-"""LaECE, LaACE and D-ECE of a pair that is matched."""
+"""LaECE, LaACE and D-ECE of a matched pair."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def localised_errors(
     budget: str,
     thresholds: str = "",
 ) -> list[DetectionError]:
-    """The three errors of the detections that a mask over the ranking ([N], None for all) leaves;
-    budget and thresholds say what it was made by. LaECE and LaACE are of a match at
-    `iou_threshold`, 0 for any overlap: the pair's own where its options have partners there."""
+    """The three errors of the detections selected by a mask over the ranking ([N], None for all);
+    `budget` and `thresholds` describe the mask. LaECE and LaACE come from a match at
+    `iou_threshold`, 0 for any overlap: the pair's own if its options have partners there."""
     score, right, category = _sure(pair, keep)
     placed = located(pair, iou_threshold, keep)
     require_chances(placed.score, lambda _: pair.results.source)
@@ -79,7 +79,7 @@ def localised_errors(
 def _sure(
     pair: Pair, keep: NDArray[np.bool_] | None
 ) -> tuple[Floats, NDArray[np.bool_], NDArray[np.int32]]:
-    """Scores, labels and classes of what D-ECE counts, of all classes together."""
+    """Scores, labels and classes of the detections that D-ECE counts, over all classes together."""
     matches, place = pair.matched_at(DECE_IOU_THRESHOLD)
     right, ignored = matches.flags(place)
     rows = matches.kept(keep)

@@ -1,4 +1,4 @@
-"""Detections with how well they are placed: what errors of localisation are computed from."""
+"""Detections with their localisation quality, for errors that take it into account."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _ANY_OVERLAP = float(np.finfo(np.float64).tiny)
 
 @dataclass(frozen=True, eq=False)
 class Located:
-    """Detections that count, by class and falling score.
+    """The detections that count, by class and descending score.
 
     score:    [N] float64
-    right:    [N] bool, matched with an object
+    right:    [N] bool, whether matched with an object
     overlap:  [N] float64, IoU with that object; 0 for the others
     category: [N] int32, rows of the annotations' categories
-    objects:  [C] int64, objects to be found
+    objects:  [C] int64, objects to find
     """
 
     score: Floats
@@ -45,12 +45,12 @@ class Located:
 
 
 def level(threshold: float) -> float:
-    """The threshold as matching takes it: 0 is any overlap."""
+    """The threshold as matching takes it: 0 means any overlap."""
     return max(float(threshold), _ANY_OVERLAP)
 
 
 def require_level(threshold: object) -> None:
-    """Refuses what is no IoU that a match can exceed."""
+    """Raises for an IoU threshold that a match cannot exceed."""
     if (
         isinstance(threshold, bool)
         or not isinstance(threshold, Real)
@@ -62,8 +62,8 @@ def require_level(threshold: object) -> None:
 
 
 def located(pair: Pair, threshold: float, keep: NDArray[np.bool_] | None) -> Located:
-    """Those of the pair that a mask over its ranking ([N], None for all) leaves, matched at an IoU
-    threshold. Those that AP ignores are not among them."""
+    """The detections of the pair selected by a mask over its ranking ([N], None for all), matched
+    at an IoU threshold. Detections that AP ignores are left out."""
     matches, place = pair.matched_at(level(threshold), partners=True)
     assert matches.overlap is not None
     matched, ignored = matches.flags(place)

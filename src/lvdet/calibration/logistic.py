@@ -1,6 +1,6 @@
 """Logistic regression of a few features, for many classes at once.
 
-Each class is fitted for itself, by Newton's method, natively.
+Each class is fitted separately, by Newton's method in native code.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ROWS = 1 << 20
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """What is thought of weights beforehand: [C, P] means, and [C, P, P] inverse covariances."""
+    """The prior on the weights: [C, P] means and [C, P, P] inverse covariances."""
 
     mean: Floats
     precision: Floats
@@ -30,8 +30,8 @@ class Prior:
 
 @dataclass(frozen=True, eq=False)
 class Optimum:
-    """The most likely weights [C, P] of classes; the log loss of each there, [C], its slope [C, P]
-    and its curvature [C, P, P], summed over its rows, without any prior."""
+    """The most likely weights [C, P] of the classes, and the log loss of each there [C], with its
+    gradient [C, P] and curvature [C, P, P]; summed over rows, without the prior."""
 
     weights: Floats
     loss: Floats
@@ -68,8 +68,8 @@ class Lines:
         varied: int,
         constant: bool,
     ) -> Lines:
-        """Of scores ([N]). Odds are linear in log s and -log(1 - s) (`varied` is 2), or in their
-        sum (1), and in a constant 1 where asked for."""
+        """From scores ([N]). Log odds are linear in log s and -log(1 - s) (`varied` is 2) or in
+        their sum (1), plus an optional constant."""
         labels = np.ascontiguousarray(right).view(np.uint8)
         features, mean, spread = _native.scaled_features(
             np.ascontiguousarray(score), labels, offsets, varied, constant, thread_count()
@@ -82,7 +82,7 @@ class Lines:
         return Lines(features, labels, offsets, scale)
 
     def blocks(self) -> Iterator[slice]:
-        """Some classes at a time."""
+        """Yields a few classes at a time."""
         classes, begin = len(self.scale), 0
         while begin < classes:
             most = self.offsets[begin] + _ROWS
@@ -99,8 +99,8 @@ def fit_logistic(
     prior: Prior | None = None,
     update: Update | None = None,
 ) -> Optimum:
-    """The most likely weights of each class, from `start` ([C, P]) on; a class without detections
-    has what its prior finds most likely, or its start.
+    """The most likely weights of each class, starting from `start` ([C, P]). A class without
+    detections gets the mode of its prior, or its start.
 
     rising: weights of features that vary are 0 or more. One that would fall below is left out,
         which is the constrained optimum where only one would; of two, the better way is taken.
@@ -139,9 +139,9 @@ def fit_logistic(
 
 @dataclass(frozen=True, eq=False)
 class LineMethod:
-    """A method that is a straight line in log odds.
+    """A method that fits a line in log odds.
 
-    start:    [P] the weights that change nothing
+    start:    [P] the weights of the identity
     varied, constant: as in `Lines.of`
     to_map:   from the weights to a map
     """

@@ -1,6 +1,6 @@
-"""From a detector's score to the chance of being right: what a fit leaves behind.
+"""Maps from a detector's score to the probability of being correct: the result of a fit.
 
-Three shapes are enough for all methods: a straight line in log odds, steps, and straight pieces.
+Three shapes cover all methods: a line in log odds, steps, and linear pieces.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class LogOdds:
     c: float
 
     def __call__(self, score: Floats) -> Floats:
-        """[N] chances of scores in [0, 1]."""
+        """[N] probabilities of scores in [0, 1]."""
         if self == KEEP:
             return score
         log, log_not = log_sides(score)
@@ -46,20 +46,20 @@ class Steps:
     values: Floats
 
     def __call__(self, score: Floats) -> Floats:
-        """[N] chances of scores in [0, 1]."""
+        """[N] probabilities of scores in [0, 1]."""
         chance: Floats = self.values[np.searchsorted(self.edges, score, side="right")]
         return chance
 
 
 @dataclass(frozen=True, eq=False)
 class Lines:
-    """Straight pieces between the points (`scores`, `values`), level beyond them."""
+    """Linear pieces between the points (`scores`, `values`), constant beyond them."""
 
     scores: Floats
     values: Floats
 
     def __call__(self, score: Floats) -> Floats:
-        """[N] chances of scores in [0, 1]."""
+        """[N] probabilities of scores in [0, 1]."""
         # Between scores below 1e-308 the slope is infinite.
         return np.interp(score, self.scores, self.values).clip(0.0, 1.0)
 
@@ -70,7 +70,7 @@ KEEP = LogOdds(1.0, 1.0, 0.0)
 
 
 def constant(value: float) -> Steps:
-    """The same for every score."""
+    """The same value for every score."""
     return Steps(np.zeros(0), np.array([value]))
 
 

@@ -1,4 +1,4 @@
-"""How calibrated a detector is."""
+"""How well calibrated a detector is."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ _HEAD = ("", "detections", "ECE", "MCE", "adaptive", "Brier", "log loss")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Measurement(Result):
-    """Calibration errors over all detections, by frequency and by class, and what they are of.
+    """Calibration errors over all detections, by frequency group and by class, with their inputs.
 
-    samples: scores and labels, for curves of one's own (`curve`)
-    measures: ECE, LaECE, LaACE and D-ECE, each with what it was computed under
+    samples: scores and labels, for custom curves (`curve`)
+    measures: ECE, LaECE, LaACE and D-ECE, each with its conditions
     """
 
     errors: Reliability
@@ -58,7 +58,7 @@ class Measurement(Result):
     warnings: list[str]
 
     def curve(self, *, bins: int = BINS, equal: str = "width") -> ReliabilityCurve:
-        """Mean score and share of correct detections in bins of equal "width" or equal "count"."""
+        """Mean score and share of correct detections, in bins of equal "width" or equal "count"."""
         return reliability_curve(self.samples.score, self.samples.right, bins=bins, equal=equal)
 
     def to_dict(self) -> dict[str, Any]:
@@ -81,14 +81,14 @@ class Measurement(Result):
         }
 
     def title(self) -> str:
-        """What was measured, in a line."""
+        """What was measured, on one line."""
         return (
             f"{headline(self.inputs)}; {len(self.samples):,} detections counted, correct at IoU "
             f"{self.inputs['iou_threshold']:g}"
         )
 
     def layouts(self) -> list[Layout]:
-        """The errors of all and of each frequency, and those that other projects define."""
+        """The errors overall and by frequency group, and those defined by other projects."""
         lines = {"all": self.errors.overall} | {
             FREQUENCY_NAMES[name]: errors for name, errors in self.errors.by_frequency.items()
         }
@@ -105,11 +105,11 @@ class Measurement(Result):
 
 @dataclass(frozen=True)
 class Localised:
-    """What LaECE, LaACE and D-ECE are computed under.
+    """The conditions of LaECE, LaACE and D-ECE.
 
     iou_threshold:  at which LaECE and LaACE match detections; 0 for any overlap
     dets_per_image: limit per image; None for LVIS's 300 per image or COCO's 100 per image and class
-    thresholds:     scores below these are taken away before the limit; None for none
+    thresholds:     scores below these are dropped before the limit; None for none
     """
 
     iou_threshold: float = 0.0
@@ -122,7 +122,7 @@ class Localised:
             PerImage(self.dets_per_image)
 
     def needs(self, gt: GroundTruth) -> list[Need]:
-        """What of a results file it takes: all of it where thresholds come first."""
+        """The part of a results file that is needed: all of it if thresholds come first."""
         if self.thresholds is not None:
             return everything(gt)
         return [Need(budget_of(gt, self.dets_per_image), np.arange(len(gt.categories)))]
@@ -135,9 +135,9 @@ def measure(
     localised: Localised,
     progress: Progress | None = None,
 ) -> Measurement:
-    """How far scores are from the share of detections that are right: expected, maximum and
-    adaptive calibration error, Brier score and log loss, overall, by frequency and by class; and
-    LaECE, LaACE and D-ECE, from the same match."""
+    """Measures how far scores are from the share of correct detections: expected, maximum and
+    adaptive calibration error, Brier score and log loss, overall, by frequency group and by class;
+    and LaECE, LaACE and D-ECE, from the same match."""
     best = PerClass(labelling.dets_per_class)
     at = level(localised.iou_threshold)
     pair = load_pair(

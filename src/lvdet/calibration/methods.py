@@ -1,4 +1,4 @@
-"""The methods that look at one class (or group) at a time, by name."""
+"""The methods that fit one class (or group) at a time, by name."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from lvdet.files.progress import Update
 
 
 class FitAll(Protocol):
-    """From the falling scores of classes, one after the other, and which of them are right, to a
-    map for each."""
+    """Takes the descending scores of classes, concatenated, and whether each is correct; returns a
+    map for each class."""
 
     def __call__(
         self,
@@ -30,8 +30,8 @@ class FitAll(Protocol):
 
 
 def _each(fit: Callable[[Floats, NDArray[np.bool_]], Map]) -> FitAll:
-    """One class after the other, on one thread: what is done for each is too short to be shared.
-    None is needed of those without detections."""
+    """Fits one class after the other, on one thread: a single fit is too short to share. Classes
+    without detections are skipped."""
 
     def fit_all(
         score: Floats,
@@ -72,7 +72,7 @@ def fit_groups(
     *,
     update: Update | None = None,
 ) -> list[Map | None]:
-    """The map of each class (or group); None where none of its detections is right."""
+    """The map of each class (or group); None if none of its detections is correct."""
     usable = samples.right_counts() > 0
     if not usable.all():
         samples = samples.where(np.repeat(usable, samples.counts()))

@@ -20,9 +20,9 @@ class OptimalLrp:
     threshold: the score from which detections are kept; NaN where none is correct
     error:     the LRP error of what is kept, 1 where none is correct; NaN without objects
     localisation:    mean 1 − IoU of the correct ones that are kept
-    false_positives: share of incorrect ones among those that are kept
-    false_negatives: share of objects that are not found
-    kept:      detections at or above the threshold; 0 where there is none
+    false_positives: share of incorrect detections among those kept
+    false_negatives: share of objects not found
+    kept:      detections at or above the threshold; 0 without a threshold
     """
 
     threshold: Floats
@@ -33,13 +33,14 @@ class OptimalLrp:
     kept: Floats
 
     def components(self) -> dict[str, Floats]:
-        """[C] by name."""
+        """The components by name, [C] each."""
         parts = (self.error, self.localisation, self.false_positives, self.false_negatives)
         return dict(zip(COMPONENTS, parts, strict=True))
 
 
 def optimal_lrp(rows: Located, iou_threshold: float) -> OptimalLrp:
-    """The threshold of each class at which its LRP error is lowest, the highest among equals.
+    """The threshold of each class at which its LRP error is lowest; the highest such threshold
+    among equals.
 
     With TP and FP correct and incorrect detections from a score on, of N objects, the error is
     (Σ (1 − IoU) / (1 − threshold) over TP, + FP + N − TP) / (FP + N). All detections of one score

@@ -1,9 +1,9 @@
-"""The order inside a class, kept where chances are equal.
+"""Keeps the order within a class where probabilities are equal.
 
-Steps and level pieces give many scores one chance. A chance is then moved by less than a
-millionth of itself, further for higher scores: enough for a float64, and for its decimals in
-JSON, to tell apart any two scores that a float32 can. It depends on the score alone, so equal
-scores stay equal and a file can be calibrated row by row.
+Steps and constant pieces map many scores to one probability. Each such probability is shifted by
+less than a millionth of its value, more for higher scores: enough for a float64, and for its
+decimals in JSON, to tell apart any two scores that a float32 can. It depends on the score alone, so
+equal scores stay equal and a file can be calibrated row by row.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _SPAN = 150.0
 
 
 def calibrated(score_map: Map, score: Floats) -> Floats:
-    """[N] new scores: the chance by the map, rising strictly with the score where the map does
-    not fall."""
+    """[N] calibrated scores: the map's probability, strictly increasing with the score wherever the
+    map does not decrease."""
     if score_map == KEEP:
         return score
     inside = np.clip(score, 0.0, 1.0)

@@ -1,6 +1,5 @@
 """Platt scaling (Platt 1999): the most likely slope and offset in log odds, without Platt's
-smoothed labels (as in the paper); a slope below 0, which would turn the order round, is 0.
-"""
+smoothed labels (as in the paper). A negative slope, which would reverse the order, is set to 0."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How calibrated scores are: errors in numbers, and curves as arrays."""
+"""How well calibrated scores are: errors as numbers and curves as arrays."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _EDGE = float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True, eq=False)
 class ReliabilityCurve:
-    """Scores in bins; what is empty is NaN.
+    """Scores in bins; empty bins are NaN.
 
     edges: [K + 1] float64; count: [K] int64
-    score: [K] mean score; right: [K] share of right ones
+    score: [K] mean score; right: [K] share of correct detections
     """
 
     edges: Floats
@@ -33,26 +33,26 @@ class ReliabilityCurve:
 
     @property
     def gap(self) -> Floats:
-        """[K] how far scores are from the share of right ones."""
+        """[K] the distance between mean score and share of correct detections."""
         return np.abs(self.score - self.right)
 
     @property
     def mean_gap(self) -> float:
-        """The mean gap of detections; NaN where there are none."""
+        """The mean gap over detections; NaN if there are none."""
         total = self.count.sum()
         return float(np.nansum(self.gap * self.count) / total) if total else float("nan")
 
 
 @dataclass(frozen=True)
 class CalibrationErrors:
-    """Errors of some detections; NaN where there are none.
+    """The errors of some detections; NaN if there are none.
 
     count:    detections
     expected: mean gap of 20 bins of equal width, weighted by count (ECE)
     maximum:  their largest gap (MCE)
     adaptive: mean gap of 20 bins of equal count
     brier:    mean square of score minus label
-    log_loss: mean of -log of the chance given to what came true
+    log_loss: mean of -log of the probability given to the actual label
     """
 
     count: int
@@ -65,7 +65,7 @@ class CalibrationErrors:
 
 @dataclass(frozen=True)
 class Reliability:
-    """Errors over all detections, by frequency group, and by class (in the order of ids)."""
+    """Errors over all detections, by frequency group, and by class (in order of id)."""
 
     overall: CalibrationErrors
     by_frequency: dict[str, CalibrationErrors]
@@ -73,7 +73,7 @@ class Reliability:
 
 
 def reliability(samples: Samples, *, by_class: bool = True) -> Reliability:
-    """The errors of scores as they are; those of classes only where they are asked for."""
+    """The errors of uncalibrated scores; those of classes only on request."""
     return Reliability(
         calibration_errors(samples.score, samples.right),
         {
@@ -109,10 +109,10 @@ def calibration_errors(score: ArrayLike, right: ArrayLike) -> CalibrationErrors:
 def reliability_curve(
     score: ArrayLike, right: ArrayLike, *, bins: int = BINS, equal: str = "width"
 ) -> ReliabilityCurve:
-    """Mean score and share of right ones in bins of equal "width" or equal "count".
+    """Mean score and share of correct detections, in bins of equal "width" or equal "count".
 
     A score at an edge belongs to the bin above it. Bins of equal count take scores in order, so
-    that equal scores may fall into two of them; there are no more bins than scores.
+    equal scores may fall into two bins; there are never more bins than scores.
     """
     if isinstance(bins, bool) or not isinstance(bins, int) or bins < 1:
         raise InputError(f"bins is {bins!r}, expected a positive integer")
@@ -133,7 +133,7 @@ def reliability_curve(
 
 
 def _checked(score: ArrayLike, right: ArrayLike) -> tuple[Floats, NDArray[np.bool_]]:
-    """Scores and labels as arrays; raises for what is neither."""
+    """Scores and labels as arrays; raises for invalid input."""
     scores, labels = np.asarray(score), np.asarray(right)
     if scores.ndim != 1 or labels.ndim != 1 or len(scores) != len(labels):
         raise InputError(

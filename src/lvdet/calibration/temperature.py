@@ -1,6 +1,5 @@
-"""Temperature (Guo et al. 2017): log odds divided by the most likely number, which is fitted as its
-inverse; what would be below 0 is 0.
-"""
+"""Temperature scaling (Guo et al. 2017): log odds divided by the most likely temperature, which is
+fitted as its inverse; negative values are set to 0."""
 
 from __future__ import annotations
 

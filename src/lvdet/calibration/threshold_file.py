@@ -1,4 +1,4 @@
-"""Thresholds per class as a file, JSON or CSV."""
+"""The file of thresholds per class, JSON or CSV."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KEY = "lvdet_thresholds"
 
 
 def read_values(path: str | os.PathLike[str]) -> dict[int, float]:
-    """The threshold of each class id, NaN where it has none."""
+    """The threshold of each class id, NaN if it has none."""
     ending = require_ending(path, (".json", ".csv"))
     try:
         text = Path(path).read_text(encoding="utf-8")
@@ -61,9 +61,7 @@ def _values(rows: Iterable[Any]) -> dict[int, float]:
             raise InputError(f"class {place:,} has no 'threshold'")
         number, value = row.get("id"), row["threshold"]
         if isinstance(number, bool) or not isinstance(number, int) or number in found:
-            raise InputError(
-                f"class {place:,}: id is {number!r:.40}, expected an integer of its own"
-            )
+            raise InputError(f"class {place:,}: id is {number!r:.40}, expected a distinct integer")
         if value is None:
             found[number] = math.nan
         elif (

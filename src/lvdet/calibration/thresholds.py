@@ -1,4 +1,4 @@
-"""One score threshold per class: those of the lowest LRP error."""
+"""One score threshold per class, chosen for the lowest LRP error."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _TITLE = "The lowest LRP error, mean over classes, in percent"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Thresholds(Result):
-    """The threshold of each class that has the lowest LRP error, and that error.
+    """For each class, the threshold with the lowest LRP error, and that error.
 
     lrp: [C] columns, in the order of `categories`; objects: [C] int64, objects of each class
     """
@@ -53,12 +53,12 @@ class Thresholds(Result):
 
     @property
     def by_class(self) -> dict[int, float]:
-        """The threshold of each class id; NaN where there is none."""
+        """The threshold by class id; NaN if there is none."""
         return dict(zip(self.categories.ids.tolist(), self.lrp.threshold.tolist(), strict=True))
 
     def means(self) -> dict[str, dict[str, float]]:
-        """Error and components of all classes, and of each frequency group: means over the classes
-        that define them."""
+        """Error and components, overall and by frequency group: means over the classes for which
+        they are defined."""
         groups = {"all": np.arange(len(self.categories)), **self.categories.groups()}
         return {
             name: {
@@ -68,7 +68,7 @@ class Thresholds(Result):
         }
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row for each class: id, name, frequency, threshold, oLRP and its components (NaN where
+        """One row per class: id, name, frequency, threshold, oLRP and its components (NaN if
         undefined), objects, and detections at or above the threshold."""
         categories = self.categories
         columns: dict[str, list[Any]] = {
@@ -96,7 +96,7 @@ class Thresholds(Result):
         }
 
     def title(self) -> str:
-        """What was asked, in a line."""
+        """What was computed, on one line."""
         at = self.inputs["iou_threshold"]
         chosen = int((~np.isnan(self.lrp.threshold)).sum())
         return (
@@ -105,7 +105,7 @@ class Thresholds(Result):
         )
 
     def layouts(self) -> list[Layout]:
-        """The means: all, and each frequency."""
+        """The means, overall and by frequency group."""
         lines = [
             [Cell(FREQUENCY_NAMES.get(name, name)), *(Cell(percent(v)) for v in values.values())]
             for name, values in self.means().items()
@@ -131,16 +131,16 @@ class Thresholds(Result):
         )
 
     def to_markdown(self) -> str:
-        """The means, and the table of classes."""
+        """The means and the table of classes."""
         return markdown([*self.layouts(), self.class_layout()])
 
     def to_latex(self) -> str:
-        """The means, and the table of classes."""
+        """The means and the table of classes."""
         means = replace(self.layouts()[0], name="lrp")
         return latex([means, self.class_layout()])
 
     def to_csv(self) -> str:
-        """A line a class; empty cells are undefined."""
+        """One line per class; empty cells are undefined."""
         lines = io.StringIO(newline="")
         writer = csv.writer(lines)
         for place, row in enumerate(self.rows()):
@@ -162,12 +162,12 @@ def find_thresholds(
     dets_per_image: int | None = None,
     progress: Progress | None = None,
 ) -> Thresholds:
-    """The score threshold of each class at which its LRP error is lowest (optimal LRP).
+    """Finds the score threshold of each class at which its LRP error is lowest (optimal LRP).
 
     gt, detections: tables or paths, as for `evaluate`; iou: "bbox", "segm" or "boundary"
-    iou_threshold: at which detections are correct; 0 for any overlap
-    dets_per_image: how many of the detections of an image there are, in place of LVIS's 300 per
-        image or COCO's 100 per image and class
+    iou_threshold: at which detections are correct; 0 means any overlap
+    dets_per_image: limit per image, instead of LVIS's 300 per image or COCO's 100 per image and
+        class
     """
     require_level(iou_threshold)
     at = level(iou_threshold)
@@ -191,15 +191,15 @@ def find_thresholds(
 
 
 def budget_of(gt: GroundTruth, dets_per_image: int | None) -> Budget:
-    """The limit on detections that the field's numbers have."""
+    """The budget customary for the type of annotations."""
     return old_budget(gt.federated) if dets_per_image is None else PerImage(dets_per_image)
 
 
 def class_thresholds(
     source: Thresholds | str | os.PathLike[str], categories: Categories
 ) -> tuple[Floats, str]:
-    """[C] the lowest score of each class, −∞ for one without a threshold, from what
-    `find_thresholds` gave or a file of it; and what to call it."""
+    """[C] the lowest score kept for each class, −∞ without a threshold, from the result of
+    `find_thresholds` or its file; and the source's name."""
     if isinstance(source, Thresholds):
         values, name = source.by_class, f"thresholds of {source.inputs['detections']}"
     else:

@@ -1,4 +1,4 @@
-"""What calibrated scores are worth: fitted elsewhere, or in turn on parts of the same images."""
+"""Evaluates calibrated scores, fitted on other data or by cross-validation."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from lvdet.tables.results import Ranking
 
 
 class Judge:
-    """What new scores of the detections of a pair are worth, over all images or parts of them.
+    """Evaluates new scores for the detections of a pair, over all images or folds.
 
     `part` ([I] the number of each image's part, None for one of all) is where AP is a mean over
     parts.
@@ -40,16 +40,16 @@ class Judge:
         return samples_of(self.pair, self._iou_threshold)
 
     def forget(self) -> None:
-        """Frees the samples; they are made again where they are asked for."""
+        """Frees the samples; they are recomputed when needed."""
         self.__dict__.pop("samples", None)
 
     @cached_property
     def uncalibrated(self) -> Calibrated:
-        """What the detector's own scores are worth."""
-        return self.worth(self.pair)
+        """Evaluates the detector's own scores."""
+        return self.evaluate(self.pair)
 
-    def worth(self, after: Pair, part: NDArray[np.int32] | None = None) -> Calibrated:
-        """What the pair's new scores are worth."""
+    def evaluate(self, after: Pair, part: NDArray[np.int32] | None = None) -> Calibrated:
+        """Evaluates new scores of the pair."""
         score = after.results.ranking.score
         parts = _masks(part)
         return Calibrated(
@@ -60,16 +60,16 @@ class Judge:
         )
 
     def pooled(self, after: Pair, part: NDArray[np.int32] | None = None) -> dict[str, float]:
-        """AP-Pool of the pair's new scores."""
+        """AP-Pool with new scores."""
         parts = _masks(part)
         return _means([after.pooled([], self.every, images=images) for images in parts])
 
     def rescored(self, score: Floats) -> Samples:
-        """The samples with new scores, no longer in their order."""
+        """The samples with new scores, in their previous order."""
         return replace(self.samples, score=score[self.samples.detection])
 
     def _reordered(self, score: Floats, images: NDArray[np.bool_] | None) -> list[int]:
-        """The classes that scores put in another order."""
+        """The classes whose order the scores change."""
         matches, ranking = self.pair.matches, self.pair.results.ranking
         rows, category = matches.detection, matches.category
         if images is not None:
@@ -82,33 +82,33 @@ class Judge:
 
 
 class Trial(Protocol):
-    """A way to new scores, and what they are worth.
+    """A way to obtain new scores, and how to evaluate them.
 
-    unit: what its progress counts
+    unit: the unit of its progress
     """
 
     unit: str
 
     @property
     def uncalibrated(self) -> Calibrated:
-        """What the detector's own scores are worth, measured in the same way."""
+        """Evaluates the detector's own scores in the same way."""
         ...
 
     def scores(self, recipe: Recipe, ranking: Ranking, update: Update | None = None) -> Floats:
-        """New scores of all detections of a ranking, by a method."""
+        """Scores of all detections of a ranking, by a method."""
         ...
 
-    def worth(self, after: Pair) -> Calibrated:
-        """What the judged pair is worth with new scores."""
+    def evaluate(self, after: Pair) -> Calibrated:
+        """Evaluates the pair with new scores."""
         ...
 
     def pooled(self, after: Pair) -> dict[str, float]:
-        """Its AP-Pool alone."""
+        """AP-Pool alone."""
         ...
 
 
 class Trained:
-    """Methods fitted on samples of any images."""
+    """Methods fitted on given samples."""
 
     unit = "classes"
 
@@ -117,26 +117,26 @@ class Trained:
 
     @property
     def uncalibrated(self) -> Calibrated:
-        """What the detector's own scores are worth."""
+        """Evaluates the detector's own scores."""
         return self._judge.uncalibrated
 
     def scores(self, recipe: Recipe, ranking: Ranking, update: Update | None = None) -> Floats:
-        """New scores of all detections of a ranking, by a method."""
+        """Scores of all detections of a ranking, by a method."""
         fitted = fit_classes(self._samples, recipe, update=update)
         return fitted_scores(fitted, self._samples.categories, ranking)
 
-    def worth(self, after: Pair) -> Calibrated:
-        """What the judged pair is worth with new scores."""
-        return self._judge.worth(after)
+    def evaluate(self, after: Pair) -> Calibrated:
+        """Evaluates the pair with new scores."""
+        return self._judge.evaluate(after)
 
     def pooled(self, after: Pair) -> dict[str, float]:
-        """Its AP-Pool alone."""
+        """AP-Pool alone."""
         return self._judge.pooled(after)
 
 
 class CrossFitted:
-    """Methods fitted on parts of the images and judged on the others; numbers are means over the
-    parts, since scores of one class by several fits have no common order."""
+    """Methods fitted by cross-validation. Metrics are means over the folds, because scores from
+    different fits of a class are not comparable."""
 
     unit = "parts"
 
@@ -146,11 +146,11 @@ class CrossFitted:
 
     @cached_property
     def uncalibrated(self) -> Calibrated:
-        """What the detector's own scores are worth, as a mean over the parts too."""
-        return self.worth(self._judge.pair)
+        """Evaluates the detector's own scores, also as a mean over the folds."""
+        return self.evaluate(self._judge.pair)
 
     def scores(self, recipe: Recipe, ranking: Ranking, update: Update | None = None) -> Floats:
-        """New scores of all detections of a ranking, by a method."""
+        """Scores of all detections of a ranking, by a method."""
         judge = self._judge
         samples = judge.samples
         return cross_scores(
@@ -163,12 +163,12 @@ class CrossFitted:
             update=update,
         )
 
-    def worth(self, after: Pair) -> Calibrated:
-        """What the judged pair is worth with new scores."""
-        return self._judge.worth(after, self._part)
+    def evaluate(self, after: Pair) -> Calibrated:
+        """Evaluates the pair with new scores."""
+        return self._judge.evaluate(after, self._part)
 
     def pooled(self, after: Pair) -> dict[str, float]:
-        """Its AP-Pool alone."""
+        """AP-Pool alone."""
         return self._judge.pooled(after, self._part)
 
     def _folds_of(self, ranking: Ranking) -> NDArray[np.int32]:
@@ -176,18 +176,18 @@ class CrossFitted:
 
 
 def fitted_scores(fitted: Fitted, categories: Categories, ranking: Ranking) -> Floats:
-    """[N] new scores of a ranking, by a fit for these classes."""
+    """[N] calibrated scores of a ranking, from a fit for these classes."""
     category = rows_of(categories.ids, ranking.category_ids)[ranking.category]
     return fitted.new_scores(category, ranking.score)
 
 
 def _masks(part: NDArray[np.int32] | None) -> Sequence[NDArray[np.bool_] | None]:
-    """[I] the images of each part; None for all of them in one."""
+    """[I] the images of each fold; None if there is only one."""
     return [None] if part is None else [part == one for one in range(int(part.max()) + 1)]
 
 
 def _means(values: Sequence[dict[str, float]]) -> dict[str, float]:
-    """The mean of each metric over the parts that define it."""
+    """The mean of each metric over the folds for which it is defined."""
     means = {}
     for name in values[0]:
         known = [value[name] for value in values if not np.isnan(value[name])]

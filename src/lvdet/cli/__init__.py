@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from lvdet.errors import AnotherProcessError, InputError, LvdetError
 
-#: Modules that come with an extra of lvdet, and what their packages are called.
+#: Modules installed by lvdet's extras, with the names of their packages.
 _TRAIN = {
     "torch": "torch",
     "torchvision": "torchvision",
@@ -22,7 +22,8 @@ _TRAIN = {
 
 
 def main() -> None:
-    """Runs the command line; bad input is one line on stderr and exit code 2, failure 1."""
+    """Runs the command line. Errors are one line on stderr; bad input exits with 2, failure with
+    1."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # for terminals and names that are not UTF-8
@@ -50,23 +51,23 @@ def main() -> None:
 
 
 def _end_on_sigterm() -> None:
-    """SIGTERM ends the process as an error does: what is half written is removed."""
+    """Makes SIGTERM end the process like an error, so that partial files are removed."""
     process = os.getpid()
 
     def end(number: int, frame: FrameType | None) -> None:
         if os.getpid() == process:
             sys.exit(128 + number)
-        signal.signal(number, signal.SIG_DFL)  # one that was forked ends as ever
+        signal.signal(number, signal.SIG_DFL)  # a forked process ends as usual
         signal.raise_signal(number)
 
-    in_main = threading.current_thread() is threading.main_thread()  # others cannot set it
+    in_main = threading.current_thread() is threading.main_thread()  # other threads cannot set it
     if in_main and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
         signal.signal(signal.SIGTERM, end)
 
 
 def _missing(error: ImportError) -> str | None:
-    """What to say where a package is not installed; None for other errors."""
-    if "_native" in str(error):  # of the package lvdet, which is there
+    """The message for a package that is not installed; None for other errors."""
+    if "_native" in str(error):  # lvdet itself is installed
         return "lvdet's compiled core is missing: reinstall lvdet with pip"
     package = (error.name or "lvdet").partition(".")[0]
     if package == "lvdet" or not isinstance(error, ModuleNotFoundError):

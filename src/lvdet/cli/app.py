@@ -1,4 +1,4 @@
-"""The list of all verbs."""
+"""The application and its list of verbs."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import typer
 from lvdet.cli.report import pairs_apart
 from lvdet.errors import InputError
 
-# No verb does linear algebra worth a second thread, and BLAS threads spin while they wait.
+# No verb does enough linear algebra for a second thread, and idle BLAS threads spin.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-#: In the order of the help; each is a module of this package.
+#: In the order of the help text; each is a module of this package.
 VERBS = (
     "evaluate",
     "sweep",
@@ -33,13 +33,13 @@ VERBS = (
     "experiment",
 )
 INTERRUPTED = 130
-#: What typer raises for a command line that makes no sense; it has no public name there.
+#: What typer raises for an invalid command line; typer does not export it.
 _UsageError: type[Any] = typer.BadParameter.__mro__[2]
 
 
 def _top(
     context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
 ) -> None:
     if version:
         from lvdet import __version__
@@ -52,8 +52,8 @@ def _top(
 def _app(verbs: Iterable[str]) -> typer.Typer:
     app = typer.Typer(
         name="lvdet",
-        help="Train, run, evaluate and calibrate large-vocabulary object detectors: AP-Old, "
-        "AP-Fixed and AP-Pool, exact and fast.",
+        help="Evaluate, calibrate, train and run large-vocabulary object detectors. Computes "
+        "AP-Old, AP-Fixed and AP-Pool, exactly and fast.",
         add_completion=False,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
@@ -62,7 +62,7 @@ def _app(verbs: Iterable[str]) -> typer.Typer:
     app.callback(invoke_without_command=True)(_top)
     for verb in verbs:
         module = import_module(f"lvdet.cli.{verb}")
-        if hasattr(module, "app"):  # it has verbs of its own
+        if hasattr(module, "app"):  # it has subcommands
             app.add_typer(module.app, name=verb)
         else:
             app.command(verb, epilog=module.EXAMPLES)(module.run)
@@ -70,15 +70,16 @@ def _app(verbs: Iterable[str]) -> typer.Typer:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Runs a command line, without the program's name."""
+    """Runs a command line (without the program name) and returns the exit code."""
     try:
-        # One verb alone: what typer makes of the others takes as long as reading a small file.
+        # Load only the verb that was called: building the others takes as long as reading a small
+        # file.
         verbs = [verb for verb in VERBS if verb in arguments[:1]] or VERBS
         code = _app(verbs)(pairs_apart(arguments), standalone_mode=False)
     except _UsageError as error:
         raise InputError(f"{error.format_message()} (see --help)") from None
     except typer.Abort:
         raise KeyboardInterrupt from None
-    if code == INTERRUPTED:  # what newer versions of typer make of Ctrl-C
+    if code == INTERRUPTED:  # how newer versions of typer report Ctrl-C
         raise KeyboardInterrupt
     return code if isinstance(code, int) else 0

@@ -23,8 +23,8 @@ def run(
 ) -> None:
     """Report which numbers are safe to publish.
 
-    Was the file truncated, which classes have too few detections, and how far can AP-Old be
-    raised by re-ranking alone?
+    Checks whether the file was truncated, which classes have too few detections, and how far
+    re-ranking alone can raise AP-Old.
     """
     require_outputs(output)
 

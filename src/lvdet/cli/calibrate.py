@@ -61,33 +61,38 @@ Examples:
 """
 
 Grouping: TypeAlias = Annotated[
-    str, typer.Option(help="Fit one map per class, per frequency group, or one for all.")
+    str,
+    typer.Option(
+        help="Fit one map per class (class), per frequency group (frequency), "
+        "or a single map (all)."
+    ),
 ]
 Missing: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        help="Scores of a class without a correct detection: zero (as in the paper), keep for the "
-        "original scores, or frequency for the fit of its frequency group. Default: zero.",
+        help="Scores of classes without a correct detection: zero sets them to 0 (as in the "
+        "paper), keep leaves them unchanged, frequency uses the fit of the class's "
+        "frequency group. Default: zero.",
     ),
 ]
 IouThreshold: TypeAlias = Annotated[
     float, typer.Option(help="IoU at which a detection counts as correct.")
 ]
 DetsPerClass: TypeAlias = Annotated[
-    int, typer.Option(metavar="N", help="Use the N highest scores of each class.")
+    int, typer.Option(metavar="N", help="Use the N highest-scoring detections of each class.")
 ]
 
 DetsPerImage: TypeAlias = Annotated[
     int | None,
     typer.Option(
         metavar="N",
-        help="Detections per image, over all classes. Default: 300 for LVIS; 100 per image and "
-        "class for COCO.",
+        help="Limit per image, across all classes. Default: 300 for LVIS; for COCO, 100 per "
+        "image and class.",
     ),
 ]
 
 app = typer.Typer(
-    help="Calibrate scores, so that they mean the same for every class.",
+    help="Calibrate scores so that they mean the same for every class.",
     short_help="Calibrate scores across classes.",
     rich_markup_mode=None,
     epilog=EXAMPLES,
@@ -106,13 +111,13 @@ def fit(
     detections: Results,
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", metavar="CAL.json", help="The calibrator to write."),
+        typer.Option("--output", "-o", metavar="CAL.json", help="Where to write the calibrator."),
     ],
     method: Annotated[
         str,
         typer.Option(
-            help="histogram, bbq, bbq-bic, beta, isotonic, platt, temperature, identity, or "
-            "hierarchical, which also works for rare classes."
+            help="Calibration method: hierarchical (also works for rare classes), histogram, "
+            "bbq, bbq-bic, beta, isotonic, platt, temperature or identity."
         ),
     ] = "hierarchical",
     grouping: Grouping = "class",
@@ -143,7 +148,7 @@ def fit(
 @app.command("apply", epilog=APPLY_EXAMPLES)
 def apply(
     calibrator: Annotated[
-        Path, typer.Argument(metavar="CAL.json", help="A calibrator written by calibrate fit.")
+        Path, typer.Argument(metavar="CAL.json", help="Calibrator written by calibrate fit.")
     ],
     detections: Results,
     output: DetectionsOutput,
@@ -171,24 +176,29 @@ def compare(
     train: Annotated[
         tuple[Path, str] | None,
         typer.Option(
-            metavar="GT DT", help="Annotations and detections of the training images, to fit on."
+            metavar="GT DT",
+            help="Annotations and detections of the training images; methods are fitted on them.",
         ),
     ] = None,
     methods: Annotated[
         str | None,
         typer.Option(
             metavar="NAME,…",
-            help="Methods, as for fit. Default: the five of the paper, and hierarchical.",
+            help="Methods to compare, named as for fit. Default: the paper's five and "
+            "hierarchical.",
         ),
     ] = None,
     folds: Annotated[
         int | None,
         typer.Option(
             metavar="K",
-            help="Also cross-validate over K folds of the images. Default: 5 without --train.",
+            help="Also cross-validate over K folds of the images. Default: 5 if there is no "
+            "--train.",
         ),
     ] = None,
-    oracle: Annotated[bool, typer.Option(help="Also fit on the images that are evaluated.")] = True,
+    oracle: Annotated[
+        bool, typer.Option(help="Also fit on the evaluated images themselves.")
+    ] = True,
     grouping: Grouping = "class",
     missing: Missing = None,
     output: Outputs = None,
@@ -197,7 +207,7 @@ def compare(
     dets_per_class: DetsPerClass = 10_000,
     threads: Threads = None,
 ) -> None:
-    """Compare calibration methods on your detector: the paper's table."""
+    """Compare calibration methods, as in the paper's table."""
     from lvdet.calibration.calibrate import SHOWN, calibrate
 
     require_outputs(output)
@@ -228,14 +238,16 @@ def measure(
     iou_threshold: IouThreshold = 0.75,
     dets_per_class: DetsPerClass = 10_000,
     laece_iou_threshold: Annotated[
-        float, typer.Option(help="IoU at which LaECE and LaACE match detections; 0 is any overlap.")
+        float,
+        typer.Option(help="IoU at which LaECE and LaACE match detections; 0 means any overlap."),
     ] = 0.0,
     dets_per_image: DetsPerImage = None,
     thresholds: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Written by calibrate thresholds: LaECE, LaACE and D-ECE see no lower scores.",
+            help="Thresholds from calibrate thresholds; LaECE, LaACE and D-ECE ignore lower "
+            "scores.",
         ),
     ] = None,
     threads: Threads = None,
@@ -265,12 +277,12 @@ def thresholds(
     output: RowOutputs = None,
     iou: Iou = None,
     iou_threshold: Annotated[
-        float, typer.Option(help="IoU at which a detection counts as correct; 0 is any overlap.")
+        float, typer.Option(help="IoU at which a detection counts as correct; 0 means any overlap.")
     ] = 0.5,
     dets_per_image: DetsPerImage = None,
     threads: Threads = None,
 ) -> None:
-    """Choose a score threshold for each class, by optimal LRP."""
+    """Choose a score threshold for each class by optimal LRP."""
     from lvdet.calibration.thresholds import Thresholds, find_thresholds
 
     require_outputs(output, Thresholds.ENDINGS)

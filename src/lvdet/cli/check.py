@@ -1,4 +1,4 @@
-"""`lvdet check`: every problem of the input."""
+"""`lvdet check`: every problem in the input."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def run(
     detections: Annotated[
         str | None, typer.Argument(metavar="DT", help="Detections, as for evaluate.")
     ] = None,
-    show: Annotated[int, typer.Option(metavar="N", help="Print the first N problems.")] = 50,
+    show: Annotated[int, typer.Option(metavar="N", help="Number of problems to print.")] = 50,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="FILE.json", help="Write all problems as JSON."),
@@ -33,15 +33,16 @@ def run(
         Path | None,
         typer.Option(
             metavar="MAP.json",
-            help="Write the mapping of class ids that fits, for convert --category-map.",
+            help="If class ids appear to be remapped, write the mapping that fits, for "
+            "convert --category-map.",
         ),
     ] = None,
 ) -> None:
     """Find every problem in the input files.
 
-    Each with its row and byte. Results that are not what they should be as a whole are named too:
-    repeated or missing images, boxes or class ids in another format. The exit code is 2 if there
-    is any problem.
+    Prints each problem with its row and byte offset. Also finds systematic mistakes: repeated or
+    missing images, boxes in another format, remapped class ids. The exit code is 2 if there are
+    problems.
     """
     require_target(output, (".json",))
     require_target(category_map, (".json",))

@@ -1,4 +1,4 @@
-"""`lvdet compare`: is one detector better than another, and under which protocol."""
+"""`lvdet compare`: whether one detector is better than another, and under which protocol."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def run(
     detections: Annotated[
         list[str],
         typer.Argument(
-            metavar="A B…", help="Detections, as for evaluate: the baseline, then the others."
+            metavar="A B…", help="Detections, as for evaluate: the baseline first, then the others."
         ),
     ],
     runs: Annotated[
         int,
         typer.Option(
             metavar="N",
-            help="Results per detector, from trainings with other seeds, in a row: A A B B.",
+            help="Results files per detector, one per training seed, in a row: A A B B.",
         ),
     ] = 1,
     iou: Iou = None,
@@ -49,7 +49,10 @@ def run(
         typer.Option(metavar="N", help="Budget of AP-Fixed and AP-Pool. Default: 10,000."),
     ] = None,
     classes_shown: Annotated[
-        int, typer.Option(metavar="N", help="List the N classes that differ most clearly.")
+        int,
+        typer.Option(
+            metavar="N", help="Number of classes to list, those that differ most clearly first."
+        ),
     ] = 10,
     fail_on_regression: Annotated[
         bool,
@@ -66,8 +69,8 @@ def run(
 ) -> int:
     """Compare detectors, with confidence intervals.
 
-    Differences from the baseline under AP-Old, AP-Fixed and AP-Pool, with paired-bootstrap
-    confidence intervals over images.
+    Reports differences from the baseline under AP-Old, AP-Fixed and AP-Pool, with confidence
+    intervals from a paired bootstrap over images.
     """
     require_outputs(output, ENDINGS)
     if classes_shown < 0:

@@ -29,27 +29,30 @@ def run(
         int | None,
         typer.Option(
             metavar="K",
-            help="Keep only the K highest scores of each class over all files; among equal "
-            "scores the earlier rows win.",
+            help="Keep only the K highest-scoring detections of each class across all files; "
+            "ties go to earlier rows.",
         ),
     ] = None,
     dets_per_image: Annotated[
         int | None,
         typer.Option(
             metavar="N",
-            help="Keep only the N highest scores of each image; with --dets-per-class, whatever is "
-            "among either.",
+            help="Keep only the N highest-scoring detections of each image; with "
+            "--dets-per-class, keep those that satisfy either limit.",
         ),
     ] = None,
     no_masks: Annotated[
         bool,
-        typer.Option("--no-masks", help="Write boxes only; boxes of masks that have none."),
+        typer.Option(
+            "--no-masks",
+            help="Write boxes only; a detection without a box gets its mask's bounding box.",
+        ),
     ] = False,
     box_format: Annotated[
         str,
         typer.Option(
-            help="How boxes are written in DT: xywh, xyxy or cxcywh; xywhn, xyxyn or cxcywhn for "
-            "fractions of the image."
+            help="Box format of DT: xywh, xyxy or cxcywh in pixels; xywhn, xyxyn or cxcywhn "
+            "as fractions of the image size."
         ),
     ] = "xywh",
     images: ImagesOf = None,
@@ -57,7 +60,7 @@ def run(
         Path | None,
         typer.Option(
             metavar="FILE.json",
-            help='Class ids by those in DT: {"0": 1, "1": 2, …}. Others stay.',
+            help='Class ids to replace, such as {"0": 1, "1": 2, …}; other ids are kept.',
         ),
     ] = None,
     summary: Summary = None,
@@ -65,7 +68,7 @@ def run(
 ) -> None:
     """Convert detections between formats.
 
-    JSON, JSON lines and Parquet. Files may be larger than memory.
+    Reads and writes JSON, JSON lines and Parquet. Files may be larger than memory.
     """
     from lvdet.files.convert import convert
     from lvdet.files.repair import read_category_map

@@ -1,4 +1,4 @@
-"""`lvdet demo`: the whole way in seconds, on made-up data."""
+"""`lvdet demo`: a tour in seconds, on simulated data."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Examples:
   lvdet demo
   lvdet demo somewhere --images 2000
 """
-#: Training images for each image, and the methods that are fitted on them.
+#: Training images per evaluated image, and the methods fitted on them.
 TRAINING, METHODS = 10, ("beta", "platt", "hierarchical")
 
 
@@ -27,7 +27,7 @@ def run(
     classes: Annotated[int, typer.Option(metavar="N", help="Number of classes.")] = 1203,
     seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
 ) -> None:
-    """Try everything on simulated data, in seconds.
+    """Try lvdet on simulated data, in seconds.
 
     Simulates a long-tail data set and a detector, evaluates the detections, shows what a limit
     per image does, calibrates the scores and writes a report.
@@ -51,7 +51,8 @@ def run(
     write_detections(dt, dt_path)
     print(f"wrote {gt_path} ({len(gt):,} objects) and {dt_path} ({len(dt):,} detections)")
     train_gt_path, train_dt_path = folder / "train.json", folder / "train_results.json"
-    # Of the images it was trained on only detections that count, and over-confident ones.
+    # On its training images the detector is overconfident; only detections that count are
+    # simulated.
     gt, dt = simulate_training(
         replace(settings, candidates_per_image=1), TRAINING * images, overconfidence=2.0
     )

@@ -1,4 +1,4 @@
-"""`lvdet evaluate`: three numbers with their budgets."""
+"""`lvdet evaluate`: AP-Old, AP-Fixed and AP-Pool with their budgets."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def run(
     detections: Results,
     iou: Iou = None,
     protocols: Annotated[
-        str, typer.Option(metavar="NAME,…", help="Any of old, fixed, pool.")
+        str, typer.Option(metavar="NAME,…", help="Protocols to compute: any of old, fixed, pool.")
     ] = "old,fixed,pool",
     dets_per_image: Annotated[
         int | None,
         typer.Option(
             metavar="N",
-            help="Budget of AP-Old: detections per image, over all classes. Default: 300 for "
-            "LVIS; 100 per image and class for COCO.",
+            help="Budget of AP-Old: detections per image, across all classes. Default: 300 "
+            "for LVIS; for COCO, 100 per image and class.",
         ),
     ] = None,
     dets_per_class: Annotated[
@@ -65,7 +65,7 @@ def run(
         list[str] | None,
         typer.Option(
             metavar="CHAIN",
-            help="Also report AP under these limits, one after the other, such as "
+            help="Also report AP under this chain of limits, applied in order, such as "
             "1000/image,10000/class or 300/image/class. Repeatable.",
         ),
     ] = None,
@@ -73,30 +73,32 @@ def run(
         str | None,
         typer.Option(
             metavar="N,…",
-            help="Also report class-agnostic recall: the share of objects that the N best "
-            "detections of each image find, whatever their class, such as 100,300,1000.",
+            help="Also report class-agnostic recall for these limits per image, such as "
+            "100,300,1000: the share of objects that the N best detections find, "
+            "whatever their class.",
         ),
     ] = None,
     like: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Evaluate like another project instead: lvis, detectron2, lvis-challenge-2021, "
-            "glip, mm-grounding-dino, yolo-world, yoloe, coco or v3det.",
+            help="Reproduce another project's evaluation instead: lvis, detectron2, "
+            "lvis-challenge-2021, glip, mm-grounding-dino, yolo-world, yoloe, coco or "
+            "v3det.",
         ),
     ] = None,
     classes: Annotated[
         str | None,
         typer.Option(
-            help="Evaluate only these classes: letters of rcf, a group from --groups, or "
-            "comma-separated names and ids."
+            help="Evaluate only these classes: rare, common or frequent by letter (r, rc, "
+            "…), a group from --groups, or comma-separated names and ids."
         ),
     ] = None,
     groups: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE.json",
-            help='Additional groups of classes to report: {"novel": ["cat", 17], …}.',
+            help='Also report AP for these groups of classes: {"novel": ["cat", 17], …}.',
         ),
     ] = None,
     class_table: Annotated[
@@ -106,16 +108,16 @@ def run(
         bool,
         typer.Option(
             "--errors",
-            help="Also report the kinds of errors, what each costs in AP50, and the most frequent "
-            "confusions.",
+            help="Also report the kinds of error, the cost of each in AP50, and the most "
+            "frequent confusions.",
         ),
     ] = False,
     fail_under: Annotated[
         list[str] | None,
         typer.Option(
             metavar="METRIC=X",
-            help="Exit with code 3 if a metric of AP-Fixed is below X, such as AP=0.3; of another "
-            "protocol, old.APr=0.2. Repeatable.",
+            help="Exit with code 3 if a metric is below X. AP=0.3 refers to AP-Fixed; name "
+            "another protocol as in old.APr=0.2. Repeatable.",
         ),
     ] = None,
     output: Outputs = None,
@@ -194,7 +196,7 @@ def run(
 
 
 def parse_limits(text: str | None) -> list[int]:
-    """Limits per image, joined by commas."""
+    """Limits per image, separated by commas."""
     try:
         return [] if text is None else [int(part) for part in text.split(",")]
     except ValueError:

@@ -1,4 +1,4 @@
-"""`lvdet experiment`: the paper's tables and figures, from training to the numbers."""
+"""`lvdet experiment`: the paper's tables and figures, from training to results."""
 
 from __future__ import annotations
 
@@ -25,15 +25,19 @@ Examples:
 def run(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="NAME…", help="Tables and figures by label, from --list; or all."),
+        typer.Argument(
+            metavar="NAME…", help="Tables and figures to reproduce, named as in --list; or all."
+        ),
     ] = None,
     listed: Annotated[
-        bool, typer.Option("--list", help="List the paper's tables and figures, and stop.")
+        bool, typer.Option("--list", help="List the paper's tables and figures, and exit.")
     ] = False,
     status: Annotated[
         bool,
         typer.Option(
-            "--status", "--dry-run", help="List the runs, done or missing, with times, and stop."
+            "--status",
+            "--dry-run",
+            help="List the runs, done or missing, with their times, and exit.",
         ),
     ] = False,
     scale: Annotated[
@@ -41,7 +45,7 @@ def run(
         typer.Option(
             metavar="NAME",
             help="lvis: the paper's settings. synth: drawn images, minutes per run on a GPU. "
-            "tiny: seconds on a CPU, nothing is learnt.",
+            "tiny: a smoke test, seconds on a CPU.",
         ),
     ] = "synth",
     output: Annotated[
@@ -54,17 +58,22 @@ def run(
     results: Annotated[
         list[Path] | None,
         typer.Option(
-            metavar="DIR", help="Folder of earlier results, whose runs are skipped. Repeatable."
+            metavar="DIR",
+            help="Folder of earlier results; runs found there are skipped. Repeatable.",
         ),
     ] = None,
-    jobs: Annotated[int, typer.Option(metavar="N", help="Trainings at once.")] = 1,
+    jobs: Annotated[
+        int, typer.Option(metavar="N", help="Number of trainings to run in parallel.")
+    ] = 1,
     only: Annotated[
-        str, typer.Option(metavar="I/N", help="Make the I-th of N parts of the runs.")
+        str, typer.Option(metavar="I/N", help="Carry out only the I-th of N parts of the runs.")
     ] = "1/1",
     seeds: Annotated[
         str | None,
         typer.Option(
-            metavar="N,…", help="Seeds to run. Default: the scale's. From 100 on they are pilots."
+            metavar="N,…",
+            help="Random seeds to run. Default: those of the scale. Seeds "
+            "of 100 and above are pilots.",
         ),
     ] = None,
     device: Annotated[
@@ -73,20 +82,22 @@ def run(
     ] = None,
     deadline: Annotated[
         float | None,
-        typer.Option(metavar="SECONDS", help="Stop before; what is finished is kept."),
+        typer.Option(
+            metavar="SECONDS", help="Stop within this many seconds; finished runs are kept."
+        ),
     ] = None,
     page: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE.md", help="Write the page of all results in --results, and stop."
+            metavar="FILE.md", help="Write a page with all results from --results, and exit."
         ),
     ] = None,
     threads: Threads = None,
 ) -> None:
     """Reproduce the paper's tables and figures.
 
-    Trains what they need, on LVIS or on drawn images, evaluates it, and prints tables beside the
-    paper's figures. Run the same command again to resume.
+    Trains and evaluates the detectors they need, on LVIS or on drawn images, and prints the results
+    beside the paper's. Run the same command again to resume.
     """
     if listed:
         _list()
@@ -120,7 +131,7 @@ def run(
 
 
 def _list() -> None:
-    """A line for each table and figure."""
+    """Prints one line per table and figure."""
     from lvdet.experiments.paper_item import experiment, names
 
     found = [experiment(name) for name in names()]

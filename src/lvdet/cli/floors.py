@@ -1,4 +1,4 @@
-"""`--fail-under`: metrics that continuous integration holds a detector to."""
+"""`--fail-under`: lowest acceptable metrics, for continuous integration."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from lvdet.errors import InputError
 if TYPE_CHECKING:
     from lvdet.evaluation.evaluation_result import Evaluation
 
-#: The exit code where a number is lower than asked for.
+#: Exit code if a metric is below its floor.
 FAILED = 3
 #: A perfect AP falls short of 1 by some 1e-16.
 _ROUNDING = 1e-9
 
 
 class Floor(NamedTuple):
-    """The lowest value of a metric that is good enough; protocol "" for the usual one."""
+    """The lowest acceptable value of a metric; protocol "" stands for the default."""
 
     protocol: str
     metric: str
@@ -28,7 +28,7 @@ class Floor(NamedTuple):
 
 
 def parse_floor(text: str) -> Floor:
-    """The floor that a text such as "AP=0.3" or "old.APr=0.2" names."""
+    """Parses a floor such as "AP=0.3" or "old.APr=0.2"."""
     name, _, value = text.partition("=")
     protocol, _, metric = name.strip().rpartition(".")
     try:
@@ -44,8 +44,8 @@ def parse_floor(text: str) -> Floor:
 
 
 def shortfalls(result: Evaluation, floors: list[Floor]) -> list[str]:
-    """What is lower than its floor, or undefined, in sentences. A metric without a protocol is that
-    of AP-Fixed, or of the only protocol there is."""
+    """One sentence per metric that is undefined or below its floor. Without a protocol, a metric
+    refers to AP-Fixed, or to the only protocol evaluated."""
     found = []
     for floor in floors:
         only = next(iter(result)) if len(result) == 1 else "fixed"

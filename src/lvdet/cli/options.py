@@ -16,26 +16,28 @@ Results: TypeAlias = Annotated[
     str,
     typer.Argument(
         metavar="DT",
-        help="Detections: JSON, JSON lines (both also gzipped), Parquet, npz, a folder or glob of "
-        "such files, or - for standard input.",
+        help="Detections: JSON or JSON lines (optionally gzipped), Parquet or npz; a folder "
+        "or glob of such files; or - for standard input.",
     ),
 ]
 Iou: TypeAlias = Annotated[
     str | None,
-    typer.Option(help="bbox, segm or boundary. Default: segm if the detections have masks."),
+    typer.Option(
+        help="bbox, segm or boundary. Default: segm if the detections have masks, else bbox."
+    ),
 ]
 ExactLvis: TypeAlias = Annotated[
     bool,
     typer.Option(
         "--exact-lvis",
-        help="Reproduce the quirks of lvis (pycocotools for COCO files) to the bit.",
+        help="Match lvis (pycocotools for COCO files) bit for bit, quirks included.",
     ),
 ]
 DropDuplicates: TypeAlias = Annotated[
     bool,
     typer.Option(
         "--drop-duplicates",
-        help="Leave out exact repeats of an image's detections, as padded samplers write them.",
+        help="Drop exact duplicates among an image's detections, which padded samplers produce.",
     ),
 ]
 
@@ -49,7 +51,7 @@ def _result(extensions: str) -> Any:
     )
 
 
-#: The product of verbs whose product is a result, without and with rows for CSV.
+#: Output files of verbs that compute a result, without and with rows for CSV.
 Outputs: TypeAlias = Annotated[list[Path] | None, _result(".json, .md or .tex")]
 RowOutputs: TypeAlias = Annotated[list[Path] | None, _result(".json, .csv, .md or .tex")]
 _DETECTIONS = typer.Option(
@@ -58,25 +60,26 @@ _DETECTIONS = typer.Option(
     metavar="OUT",
     help="Detections to write: .json, .jsonl, .ndjson or .parquet.",
 )
-#: The product of verbs that write detections.
+#: Output file of verbs that write detections.
 DetectionsOutput: TypeAlias = Annotated[Path, _DETECTIONS]
 OptionalDetections: TypeAlias = Annotated[Path | None, _DETECTIONS]
-#: Annotations of verbs that take results alone.
+#: Annotations for verbs whose only required input is a results file.
 ImagesOf: TypeAlias = Annotated[
     Path | None,
     typer.Option(
         metavar="GT",
-        help="Annotations, where ids are file names or boxes are fractions of the images.",
+        help="Annotations; needed if image ids are file names or boxes are fractions of the "
+        "image size.",
     ),
 ]
-#: The machine-readable account of verbs whose product is something else.
+#: Machine-readable summary for verbs that mainly write something else.
 Summary: TypeAlias = Annotated[
     Path | None, typer.Option(metavar="FILE.json", help="Also write a summary as JSON.")
 ]
 
 
 def _set_threads(threads: int | None) -> int | None:
-    """Sets the number of threads for the whole process, or returns to the default."""
+    """Sets the number of threads for the whole process; None restores the default."""
     set_threads(threads)
     return threads
 

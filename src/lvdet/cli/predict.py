@@ -1,4 +1,4 @@
-"""`lvdet predict`: a trained detector on images, with the best detections of each class."""
+"""`lvdet predict`: runs a trained detector and keeps the best detections of each class."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ def run(
         Path,
         typer.Argument(
             metavar="CHECKPOINT",
-            help="Run folder (its last checkpoint), checkpoint folder or model.safetensors; or a "
-            ".pkl or .pth of Detectron2 or torchvision.",
+            help="Run folder (uses its last checkpoint), checkpoint folder or "
+            "model.safetensors; or a .pkl or .pth file from Detectron2 or torchvision.",
         ),
     ],
     source: Annotated[
         Path,
         typer.Argument(
             metavar="IMAGES",
-            help="LVIS or COCO annotations with the ids of the images, or a folder of images, "
-            "which get ids from 1 in order of name.",
+            help="LVIS or COCO annotations that list the images, or a folder of images, "
+            "which get ids from 1 in order of file name.",
         ),
     ],
     output: Annotated[
@@ -64,61 +64,67 @@ def run(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Annotations whose categories are the classes of a Detectron2 or torchvision "
-            "checkpoint. Default: those of IMAGES.",
+            help="Annotations that name the classes of a Detectron2 or torchvision "
+            "checkpoint. Default: the categories of IMAGES.",
         ),
     ] = None,
     convention: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Colours and strides of such a checkpoint's backbone: msra, caffe2 or "
-            "torchvision. Default: what its layout usually has.",
+            help="Colour and stride convention of a Detectron2 or torchvision backbone: "
+            "msra, caffe2 or torchvision. Default: the usual one for its layout.",
         ),
     ] = None,
     dets_per_class: Annotated[
         int,
         typer.Option(
-            metavar="N", help="Keep the best N detections per class over all images; 0: none."
+            metavar="N",
+            help="Keep the best N detections per class across all images; 0 turns this off.",
         ),
     ] = 10_000,
     dets_per_image: Annotated[
         int,
         typer.Option(
-            metavar="N", help="Also keep the best N detections per image over all classes; 0: none."
+            metavar="N",
+            help="Also keep the best N detections per image across all classes; 0 turns this off.",
         ),
     ] = 300,
     score: Annotated[
         float,
         typer.Option(
             metavar="S",
-            help="Minimum score (exclusive). A higher one is faster, and may leave rare classes "
-            "unfilled.",
+            help="Minimum score (exclusive). A higher value is faster but may leave rare "
+            "classes with too few detections.",
         ),
     ] = 1e-7,
     nms: Annotated[
         str,
         typer.Option(
             metavar="IOU,…",
-            help="IoU above which a box suppresses lower-scored boxes of its class. Several "
-            "values share one pass and write a file each: OUT.nms0.3.json, …",
+            help="IoU above which a box suppresses lower-scored boxes of its class. With "
+            "several values, one pass writes a file for each: OUT.nms0.3.json, …",
         ),
     ] = "0.5",
     no_masks: Annotated[bool, typer.Option("--no-masks", help="Write boxes only.")] = False,
     batch: Annotated[int, typer.Option(metavar="N", help="Images per batch.")] = 8,
     workers: Annotated[
         int,
-        typer.Option(metavar="N", help="Processes that load images; -1: one per core, up to 8."),
+        typer.Option(
+            metavar="N",
+            help="Number of processes that load images; -1 means one per core, up to 8.",
+        ),
     ] = -1,
     device: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="cuda, cuda:1, cpu, … Default: a GPU if there is one."),
+        typer.Option(metavar="NAME", help="cuda, cuda:1, cpu, … Default: cuda if there is a GPU."),
     ] = None,
     precision: Annotated[
         str,
         typer.Option(
             metavar="NAME",
-            help="fp32, or bf16: faster on a GPU, with scores of about three digits.",
+            help="fp32, or bf16, which is faster on a GPU but gives scores only about three "
+            "digits.",
         ),
     ] = "fp32",
     summary: Annotated[
@@ -131,19 +137,18 @@ def run(
         bool,
         typer.Option(
             "--skip-damaged",
-            help="Continue past damaged images, and name them at the end. Can be added when "
-            "resuming.",
+            help="Skip damaged images and list them at the end. May be added when resuming.",
         ),
     ] = False,
     picture: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE.png",
-            help="Draw the detections on one image. Without -o, only that image is predicted.",
+            help="Draw the detections of one image. Without -o, predict only that image.",
         ),
     ] = None,
     image: Annotated[
-        str | None, typer.Option(metavar="ID|NAME", help="The image of --picture.")
+        str | None, typer.Option(metavar="ID|NAME", help="Image to draw with --picture.")
     ] = None,
     above: Annotated[
         float, typer.Option(metavar="S", help="Minimum score (exclusive) in the picture.")
@@ -151,12 +156,14 @@ def run(
 ) -> None:
     """Run a trained detector over images.
 
-    Memory is bounded. Run the same command again to resume an interrupted prediction.
+    Memory use is bounded. Run the same command again to resume an interrupted prediction.
     """
     if output is None and picture is None:
         raise InputError("pass -o FILE for the detections, or --picture FILE.png for a picture")
     if (picture is None) != (image is None):
-        raise InputError("--picture and --image go together: the file to draw, and what it shows")
+        raise InputError(
+            "pass --picture and --image together: the file to write and the image to draw"
+        )
     require_target(summary, (".json",))
     require_target(picture, (".png",))
     require_target(output)
@@ -191,7 +198,8 @@ def run(
             model = _foreign(checkpoint, listed, annotations, convention, process)
         elif annotations is not None or convention is not None:
             raise InputError(
-                f"{checkpoint}: a checkpoint of lvdet, which takes no --annotations or --convention"
+                f"{checkpoint}: --annotations and --convention do not apply to a checkpoint "
+                "of lvdet"
             )
         else:
             model = load_model(checkpoint, process.device)
@@ -226,7 +234,7 @@ def _foreign(
     convention: str | None,
     process: Process,
 ) -> LoadedModel:
-    """A detector of Detectron2 or torchvision, with the classes that annotations name."""
+    """A detector from Detectron2 or torchvision, with its classes named by annotations."""
     from lvdet.inference.image_list import categories_of
     from lvdet.training.weights.foreign_detector import load_foreign
 
@@ -255,7 +263,7 @@ def _predict(
         summary = predict(model, listed.images, output, settings, shown, process)
     except DamagedImageError as error:
         raise InputError(
-            f"{error}; repeat the command with --skip-damaged to resume without such images"
+            f"{error}; run the command again with --skip-damaged to resume without damaged images"
         ) from None
     if not process.first:
         return summary
@@ -272,7 +280,7 @@ def _predict(
         f"{time:.1f} s" if time < 10 else duration(time)
         for time in (summary.seconds, summary.starting)
     )
-    print(f"took {seconds}, of which {starting} until the first batches")
+    print(f"took {seconds}, including {starting} before the first batches")
     return summary
 
 
@@ -283,7 +291,7 @@ def _full(classes: int, dets_per_class: int) -> str:
 def _picture_alone(
     model: LoadedModel, shown: tuple[int, Path], settings: Settings, picture: Path, above: float
 ) -> None:
-    """Predicts one image, and leaves nothing but the picture."""
+    """Predicts one image and writes only the picture."""
     from dataclasses import replace
 
     from lvdet.inference.predict import predict

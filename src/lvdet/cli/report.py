@@ -1,4 +1,4 @@
-"""`lvdet report`: one page that says it all."""
+"""`lvdet report`: one page about one or more detectors."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ Examples:
 """
 
 
-#: The option that takes two values and may be repeated, which typer has no type for.
+#: This option takes two values and is repeatable, which typer cannot express.
 _TRAIN = "--train"
 
 
 def pairs_apart(arguments: Sequence[str]) -> list[str]:
-    """The command line with `--train GT DT` of this verb written as `--train GT --train DT`."""
+    """Rewrites this verb's `--train GT DT` as `--train GT --train DT`."""
     apart = list(arguments)
     if "report" not in apart[:1]:
         return apart
@@ -42,43 +42,48 @@ def run(
     ground_truth: Annotations,
     detections: Annotated[
         list[str],
-        typer.Argument(metavar="DT…", help="Detections, as for evaluate; several are compared."),
+        typer.Argument(
+            metavar="DT…", help="Detections, as for evaluate. Several results files are compared."
+        ),
     ],
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE.html", help="The page to write.")
     ] = Path("report.html"),
     name: Annotated[
         list[str] | None,
-        typer.Option(metavar="TEXT", help="Name of a detector; once per results file, in order."),
+        typer.Option(
+            metavar="TEXT", help="Name of the detector; repeat once per results file, in order."
+        ),
     ] = None,
     calibrator: Annotated[
         list[Path] | None,
         typer.Option(
             metavar="CAL.json",
-            help="A calibrator to show, from calibrate fit; once per results file, in order. "
-            "Default: cross-validation over the images.",
+            help="Calibrator from calibrate fit to show; repeat once per results file, in "
+            "order. Default: cross-validation over the images.",
         ),
     ] = None,
     train: Annotated[
         list[str] | None,
         typer.Option(
             metavar="GT DT",
-            help="Annotations and detections of the training images, to fit calibration on; once "
-            "per results file, in order.",
+            help="Annotations and detections of the training images, to fit calibration on; "
+            "repeat once per results file, in order.",
         ),
     ] = None,
     method: Annotated[
-        str, typer.Option(help="Calibration method, without --calibrator.")
+        str, typer.Option(help="Calibration method to fit if there is no --calibrator.")
     ] = "hierarchical",
     images: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Folder of the images, to show detections on some."),
+        typer.Option(metavar="DIR", help="Image folder; shows detections on some of the images."),
     ] = None,
     image_id: Annotated[
         list[int] | None,
         typer.Option(
             metavar="ID",
-            help="Show this image. Repeatable. Default: those that calibration changes most.",
+            help="Id of an image to show. Repeatable. Default: the images that calibration "
+            "changes most.",
         ),
     ] = None,
     figures: Annotated[
@@ -94,9 +99,9 @@ def run(
     drop_duplicates: DropDuplicates = False,
     threads: Threads = None,
 ) -> None:
-    """Write one page about one or more detectors.
+    """Write an HTML report on one or more detectors.
 
-    The page is a single file that works offline, in light and dark, on paper and on a phone.
+    The page is a single file that works offline, in light and dark mode, in print and on a phone.
     """
     require_target(output, (".html", ".htm"))
     require_target(summary, (".json",))

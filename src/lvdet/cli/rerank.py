@@ -1,4 +1,4 @@
-"""`lvdet rerank`: how AP-Old is gamed, on your own results."""
+"""`lvdet rerank`: games AP-Old on your own results."""
 
 from __future__ import annotations
 
@@ -41,8 +41,7 @@ def run(
         str,
         typer.Option(
             metavar="K|best",
-            help="Limit per class, applied first; best searches for the limit that raises AP-Old "
-            "most.",
+            help="Class cap, applied first; best searches for the cap that raises AP-Old most.",
         ),
     ] = "10000",
     dets_per_image: Annotated[
@@ -66,8 +65,8 @@ def run(
 ) -> None:
     """Raise AP-Old by re-ranking alone.
 
-    Keeps the best detections of each class, then the best of each image, and shows what happens
-    to AP-Old and AP-Fixed.
+    Keeps the best detections of each class, then the best of each image, and shows how AP-Old and
+    AP-Fixed change.
     """
     from lvdet.files.detection_files import WRITTEN, write_detections
     from lvdet.files.writing import require_ending

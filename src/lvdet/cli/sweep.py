@@ -1,4 +1,4 @@
-"""`lvdet sweep`: any grid of budgets from one match."""
+"""`lvdet sweep`: AP under a grid of budgets, from one match."""
 
 from __future__ import annotations
 
@@ -46,31 +46,32 @@ def run(
     order: Annotated[
         str,
         typer.Option(
-            help="Which limit applies first in rows with both: class-first, image-first or both."
+            help="Which limit applies first in rows that have both: class-first, image-first "
+            "or both."
         ),
     ] = CLASS_FIRST,
     subsets: Annotated[
         str | None,
         typer.Option(
             metavar="r,c,rc,…",
-            help="Restrict the detector to these classes before any limit applies: letters of "
-            "rcf, or names or ids of classes.",
+            help="Restrict the detector to these classes before any limit applies: rare, "
+            "common or frequent by letter (r, rc, …), or class names or ids.",
         ),
     ] = None,
     rerank: Annotated[
         int | None,
         typer.Option(
             metavar="K",
-            help="For each limit per image, add a row with a limit of K per class before it.",
+            help="For each limit per image, add a row that first applies a class cap of K.",
         ),
     ] = None,
     paper: Annotated[
         str | None,
         typer.Option(
             metavar="NAME,…",
-            help="Tables of the paper: ranking, image-limit, subsets, class-limit, pool-limit or "
-            "all (the default without limits). toy needs no files. The paper's labels are "
-            "names too.",
+            help="Tables of the paper: ranking, image-limit, subsets, class-limit, "
+            "pool-limit or all (the default if no limits are given), or by the paper's "
+            "labels; toy needs no files.",
         ),
     ] = None,
     iou: Iou = None,
@@ -81,7 +82,7 @@ def run(
 ) -> None:
     """Compute AP under many budgets.
 
-    AP and AP-Pool under many limits per image and per class, from one match.
+    Matches once, then computes AP and AP-Pool under many limits per image and per class.
     """
     require_outputs(output, ENDINGS)
     from lvdet.studies.budget_tables import table_name
@@ -136,7 +137,7 @@ def run(
 
 
 def write_with_example(path: Path, result: Sweep | None, example: Toy) -> None:
-    """Writes the toy example, and the tables that were asked for beside it."""
+    """Writes the toy example together with the requested tables."""
     from lvdet.files.writing import write_text
     from lvdet.rendering.table_text import latex, markdown
 

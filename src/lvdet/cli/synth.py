@@ -1,4 +1,4 @@
-"""`lvdet synth`: a long-tail set of images to train on, without a download."""
+"""`lvdet synth`: draws a long-tail set of images to train on."""
 
 from __future__ import annotations
 
@@ -21,51 +21,57 @@ Examples:
 
 
 def run(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where to write the set.")],
-    images: Annotated[int, typer.Option(metavar="N", help="Training images.")] = 10_000,
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Folder for the images and annotations.")
+    ],
+    images: Annotated[int, typer.Option(metavar="N", help="Number of training images.")] = 10_000,
     val_images: Annotated[
         int | None,
         typer.Option(
-            metavar="N", help="Validation images. Default: a fifth of the training images."
+            metavar="N",
+            help="Number of validation images. Default: a fifth of the training images.",
         ),
     ] = None,
     classes: Annotated[
-        int, typer.Option(metavar="N", help="Classes; LVIS has as many as the default.")
+        int, typer.Option(metavar="N", help="Number of classes; LVIS has 1,203.")
     ] = 1203,
     size: Annotated[
         int, typer.Option(metavar="N", help="Longer side of the images in pixels.")
     ] = 320,
     objects: Annotated[
-        float, typer.Option(metavar="N", help="Labelled objects per image, on average.")
+        float, typer.Option(metavar="N", help="Average number of labelled objects per image.")
     ] = 12.0,
     classes_per_image: Annotated[
         float | None,
         typer.Option(
             metavar="N",
-            help="Labelled classes per image, on average; LVIS has 3.5. Default: --objects / 1.3.",
+            help="Average number of labelled classes per image; 3.5 in LVIS. Default: "
+            "--objects / 1.3.",
         ),
     ] = None,
     rarest: Annotated[
         float | None,
         typer.Option(
-            metavar="N", help="Training images of the rarest class, about. Default: one or two."
+            metavar="N",
+            help="Approximate number of training images of the rarest class. Default: one or two.",
         ),
     ] = None,
     seed: Annotated[int, typer.Option(metavar="N", help="Random seed.")] = 0,
     workers: Annotated[
-        int | None, typer.Option(metavar="N", help="Processes. Default: one per core.")
+        int | None, typer.Option(metavar="N", help="Number of processes. Default: one per core.")
     ] = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the set in the folder.")
+        bool,
+        typer.Option("--overwrite", help="Replace an image set that is already in the folder."),
     ] = False,
     summary: Annotated[
-        Path | None, typer.Option(metavar="FILE.json", help="Write the counts as JSON.")
+        Path | None, typer.Option(metavar="FILE.json", help="Also write the counts as JSON.")
     ] = None,
 ) -> None:
-    """Draw a long-tail set of images, in LVIS format.
+    """Draw a long-tail set of images in LVIS format.
 
-    It has training and validation images, annotations as incomplete as those of LVIS, and a config
-    for lvdet train. The same settings make the same set.
+    Writes training and validation images, annotations as incomplete as LVIS's, and a config for
+    lvdet train. The same settings always give the same set.
     """
     require_target(summary)
 

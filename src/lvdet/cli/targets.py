@@ -1,4 +1,4 @@
-"""Files to be written at the end: looked at before the work begins."""
+"""Checks output files before the work begins."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lvdet.files.writing import is_special, require_ending
 
 
 def require_target(path: Path | None, endings: Sequence[str] = ()) -> None:
-    """Refuses a file that could not be written, or that ends otherwise than in one of these."""
+    """Raises for a file that could not be written or has none of these extensions."""
     if path is None:
         return
     target = Path(os.path.realpath(path))

@@ -1,4 +1,4 @@
-"""What the verbs print, on a terminal or into a pipe."""
+"""Printing, on a terminal or into a pipe."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
 
 def warn(text: str) -> None:
-    """A warning on stderr, in one line."""
+    """Prints a warning to stderr, on one line."""
     mark = "\033[33mwarning:\033[0m" if sys.stderr.isatty() else "warning:"
     print(f"{mark} {text}", file=sys.stderr)
 
 
 def fail(text: str) -> None:
-    """What is not as good as was asked for, on stderr, in one line."""
+    """Prints a failed requirement to stderr, on one line."""
     print(f"failed: {text}", file=sys.stderr)
 
 
 def note(text: str) -> None:
-    """A remark on how the command was called, on stderr, in one line."""
+    """Prints a remark on how the command was called to stderr, on one line."""
     print(f"note: {text}", file=sys.stderr)
 
 
@@ -70,7 +70,7 @@ RESULT_ENDINGS = (".json", ".md", ".tex")
 
 
 def require_outputs(paths: Sequence[Path] | None, endings: Sequence[str] = RESULT_ENDINGS) -> None:
-    """Refuses files that could not be written at the end, before the work begins."""
+    """Raises for output files that could not be written, before the work begins."""
     for path in paths or []:
         require_target(path, endings)
 
@@ -87,7 +87,7 @@ def finish(result: Result, outputs: Sequence[Path] | None = None) -> None:
 
 
 def print_evaluation(result: Evaluation) -> None:
-    """The table of protocols: drawn on a terminal that is wide enough, else plain text."""
+    """Prints the table of protocols, drawn if the terminal is wide enough, else as plain text."""
     if sys.stdout.isatty():
         from rich.console import Console
 
@@ -103,7 +103,7 @@ def print_evaluation(result: Evaluation) -> None:
 
 
 def print_tables(title: str, layouts: Sequence[Layout]) -> None:
-    """Tables under a line that says what was evaluated ("" for none); plain text in a pipe."""
+    """Prints tables under a title ("" for none), as plain text in a pipe."""
     if not sys.stdout.isatty():
         from lvdet.rendering.table_text import text
 
@@ -115,8 +115,8 @@ def print_tables(title: str, layouts: Sequence[Layout]) -> None:
 
 
 def draw_tables(console: Console, title: str, layouts: Sequence[Layout]) -> None:
-    """Draws the tables under a title; one that is wider than the console is plain text there, for
-    the terminal to break: rich would leave out the ends of numbers."""
+    """Draws tables under a title. A table wider than the console is printed as plain text, because
+    rich would truncate its numbers."""
     from rich.text import Text
 
     from lvdet.rendering.table_text import text
@@ -131,7 +131,7 @@ def draw_tables(console: Console, title: str, layouts: Sequence[Layout]) -> None
 
 
 def fits(console: Console, table: RenderableType) -> bool:
-    """Whether the console is as wide as the table would like to be."""
+    """Whether the table fits the width of the console."""
     from rich.measure import Measurement
 
     unbounded = console.options.update(max_width=10_000)
@@ -139,7 +139,7 @@ def fits(console: Console, table: RenderableType) -> bool:
 
 
 def drawn_layout(layout: Layout) -> Table:
-    """A table of limits for rich to draw, deltas in colour beside their values."""
+    """The layout as a rich table, with coloured deltas beside the values."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -163,14 +163,14 @@ def drawn_layout(layout: Layout) -> Table:
 
 
 def colour(delta: str) -> str:
-    """Green for a rise, red for a fall; none for a 0."""
+    """Green for a rise, red for a fall, none for 0."""
     if not delta.strip("+-0."):
         return ""
     return "red" if delta.startswith("-") else "green"
 
 
 def drawn_table(result: Evaluation) -> Group:
-    """The table of protocols for rich to draw, under a line that says what was evaluated."""
+    """The table of protocols as a rich table, under its title."""
     from rich import box
     from rich.console import Group
     from rich.markup import escape

@@ -1,4 +1,4 @@
-"""`lvdet train`: a detector from a config file."""
+"""`lvdet train`: trains a detector from a config file."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ Examples:
 def run(
     config: Annotated[
         Path | None,
-        typer.Argument(metavar="CONFIG.toml", help="What to train: a file, or a name from --list."),
+        typer.Argument(metavar="CONFIG.toml", help="Config file, or a name from --list."),
     ] = None,
     assignments: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", metavar="SECTION.KEY=VALUE", help="Override a config key; may be repeated."
+            "--set", metavar="SECTION.KEY=VALUE", help="Override a config key. Repeatable."
         ),
     ] = None,
     output: Annotated[
@@ -49,14 +49,15 @@ def run(
             "--output",
             "-o",
             metavar="DIR",
-            help="Run folder for checkpoints and logs. Default: runs/ and the config's name.",
+            help="Run folder for checkpoints and logs. Default: runs/NAME, with the name of "
+            "the config.",
         ),
     ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Resume from the last checkpoint in the run folder.")
     ] = False,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Remove the run in the folder and start over.")
+        bool, typer.Option("--overwrite", help="Delete the run in the folder and start over.")
     ] = False,
     device: Annotated[
         str | None,
@@ -64,10 +65,12 @@ def run(
     ] = None,
     summary: Annotated[
         Path | None,
-        typer.Option(metavar="FILE.json", help="Write checkpoint, losses and AP as JSON."),
+        typer.Option(
+            metavar="FILE.json", help="Also write the checkpoint's path, losses and AP as JSON."
+        ),
     ] = None,
     listed: Annotated[
-        bool, typer.Option("--list", help="List the configs of the paper's rows, and stop.")
+        bool, typer.Option("--list", help="List the configs behind the paper's results, and exit.")
     ] = False,
 ) -> None:
     """Train a detector from a config file.
@@ -123,7 +126,7 @@ def run(
 
 
 def _list() -> None:
-    """The configs that ship with lvdet, a line each."""
+    """Prints the configs that ship with lvdet, one per line."""
     from lvdet.training.configuration.config_file import read_config
     from lvdet.training.configuration.shipped import FOLDER, shipped_configs
 
@@ -137,7 +140,7 @@ def _list() -> None:
 
 
 def _check(config: Config, trained: Vocabulary, progress: Progress | None) -> None:
-    """Refuses validation data that an evaluation would refuse, after many steps."""
+    """Raises early for validation data that the first evaluation would reject."""
     from lvdet.inference.image_list import annotated_images
 
     listed = annotated_images(Path(config.data.val), Path(config.data.val_images), progress)

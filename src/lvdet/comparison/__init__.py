@@ -1,1 +1,1 @@
-"""Which of two detectors is better, and how sure that is."""
+"""Which of two detectors is better, and how certain that is."""

@@ -1,9 +1,9 @@
-"""Resampling of images: the protocols' numbers of many bootstrap samples, from one match.
+"""Resampling of images: the metrics of many bootstrap samples, from one match.
 
-A set is drawn image by image, with replacement, and has as many images as the annotations. An
-image that is drawn twice counts as two images. AP-Old's budget lies inside an image and is not
-touched by that; the class budget of AP-Fixed and AP-Pool counts a sample's detections, so
-that each sample has its own. Nothing is matched again.
+A sample draws as many images as the annotations have, with replacement. An image drawn twice counts
+as two images. AP-Old's budget applies within an image and is unaffected; the class budget of
+AP-Fixed and AP-Pool counts a sample's detections, so it is applied to each sample. Nothing is
+matched again.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LANES = _native.LANES
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """What a detector scores on R bootstrap samples, NaN where nothing can be found.
+    """The metrics of a detector on R bootstrap samples, NaN if there is nothing to find.
 
     old, fixed: [R, C] float64, AP of each class
     pool: [R, 4] float64, AP, APr, APc, APf of AP-Pool
@@ -94,8 +94,8 @@ class Resampler:
         self._groups = len(groups)
 
     def values(self, weights: NDArray[np.uint8]) -> Drawn:
-        """What the detector scores on bootstrap samples, by how often each has each image: [blocks,
-        images, LANES], as `draw` gives them."""
+        """The metrics on bootstrap samples, given how often each sample contains each image:
+        [blocks, images, LANES], from `draw`."""
         old, fixed, pool = _native.resample(
             self._matches.outcomes.columns,
             len(self._matches.thresholds),
@@ -118,13 +118,13 @@ class Resampler:
         return Drawn(old, fixed, np.concatenate([pool, missing], axis=1))
 
     def objects(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """[C] how many objects of each class there are to be found, and in how many images."""
+        """[C] the objects of each class to find, and the number of images that have them."""
         image, begins = self._truth
         lists = [image[begins[row] : begins[row + 1]] for row in range(len(begins) - 1)]
         return np.diff(begins), np.array([len(np.unique(one)) for one in lists], dtype=np.int64)
 
     def group_images(self, categories: Categories) -> NDArray[np.int64]:
-        """[4] how many images have objects of any class of each metric."""
+        """[4] for each metric, the number of images with objects of any of its classes."""
         image, begins = self._truth
         category = np.repeat(np.arange(len(begins) - 1), np.diff(begins))
         members = group_rows(categories).values()
@@ -143,27 +143,27 @@ def draw(images: int, first: int, count: int, *, seed: int) -> NDArray[np.uint8]
     for number in range(count):
         rng = np.random.default_rng([seed, first + number])
         drawn = np.bincount(rng.integers(0, images, images), minlength=images)
-        # No image comes 256 times where there are so many; it would take 10 ** 500 sets.
+        # With this many images none is drawn 256 times; that would take 10 ** 500 samples.
         weights[number // LANES, :, number % LANES] = drawn
     return weights
 
 
 def as_it_is(images: int) -> NDArray[np.uint8]:
-    """[1, images, LANES] the weights of the set itself, in the first place."""
+    """[1, images, LANES] the weights of the original set, in the first lane."""
     weights = np.zeros((1, images, LANES), dtype=np.uint8)
     weights[0, :, 0] = 1
     return weights
 
 
 def group_rows(categories: Categories) -> dict[str, NDArray[np.int64]]:
-    """The classes that each metric is a mean over, as rows: of AP, APr, APc and APf."""
+    """For each metric, the rows of the classes it averages: AP, APr, APc and APf."""
     groups, none = categories.groups(), np.zeros(0, dtype=np.int64)
     members = [np.arange(len(categories)), *(groups.get(name, none) for name in FREQUENCIES)]
     return dict(zip(NAMES, members, strict=True))
 
 
 def _means(values: NDArray[np.float64], categories: Categories) -> NDArray[np.float64]:
-    """[R, 4] the mean over the classes that are defined, of all and of each frequency."""
+    """[R, 4] the mean over defined classes, overall and by frequency group."""
     known = ~np.isnan(values)
     filled = np.where(known, values, 0.0)
     means = np.full((len(values), len(NAMES)), np.nan)
@@ -177,7 +177,7 @@ def _means(values: NDArray[np.float64], categories: Categories) -> NDArray[np.fl
 def _objects(
     gt: GroundTruth, exact_lvis: bool
 ) -> tuple[np.ndarray[tuple[int], np.dtype[np.int32]], np.ndarray[tuple[int], np.dtype[np.int64]]]:
-    """The image of each object that is to be found, by class, and where each class begins."""
+    """The image of each object to find, by class, and where each class begins."""
     rows = np.flatnonzero(to_be_found(gt, exact_lvis))
     rows = rows[np.argsort(gt.category[rows], kind="stable")]
     counts = np.bincount(gt.category[rows], minlength=len(gt.categories))

@@ -1,4 +1,4 @@
-"""Detectors against a baseline, on the same bootstrap samples of images."""
+"""Compares detectors with a baseline, on the same bootstrap samples of images."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ RESAMPLES = 1_000
 CONFIDENCE = 0.95
 #: Fewer bootstrap samples say nothing of their spread.
 _FEWEST_RESAMPLES = 100
-#: Blocks of bootstrap samples that a thread works on before progress is told.
+#: Blocks of bootstrap samples that a thread processes before progress is reported.
 _BLOCKS = 4
 #: A class with objects in fewer images is not tested for itself: its standard error is too small.
 FEWEST_IMAGES = 10
@@ -47,7 +47,7 @@ FEWEST_IMAGES = 10
 
 @dataclass(frozen=True)
 class Bootstrap:
-    """How images are resampled: how often, for which confidence level, from which seed."""
+    """How images are resampled: the number of samples, the confidence level and the seed."""
 
     resamples: int = RESAMPLES
     confidence: float = CONFIDENCE
@@ -85,21 +85,21 @@ def compare(
     drop_duplicates: bool = False,
     progress: Progress | None = None,
 ) -> Comparison:
-    """Compares detectors with the first of them, under AP-Old, AP-Fixed and AP-Pool.
+    """Compares detectors with the first one, under AP-Old, AP-Fixed and AP-Pool.
 
-    Every difference has an interval, from sets of images that are drawn again and again, the same
-    for all detectors.
+    Every difference has a confidence interval, from bootstrap samples of the images that all
+    detectors share.
 
     detections: tables, or paths of results files, two or more; the first is the baseline.
-    names: what to call them; by default the ends of their paths.
-    runs: how many results each detector has, from trainings with other seeds, one after the other
-        in `detections`. Numbers are means over them, and an interval is the wider one of two: over
+    names: names of the detectors; by default the ends of their paths.
+    runs: number of results per detector, from trainings with different seeds, adjacent in
+        `detections`. Metrics are means over the runs, and an interval is the wider of two: over
         images, and over runs by Student's t.
     iou, dets_per_image, dets_per_class, exact_lvis, drop_duplicates: as for `evaluate`.
     resamples: number of bootstrap samples.
     confidence: confidence level of the intervals.
     seed: random seed.
-    classes_shown: how many classes the tables list, those that differ most clearly.
+    classes_shown: how many classes the tables list: those that differ most clearly.
     """
     if isinstance(detections, str) or not isinstance(detections, Sequence):
         raise InputError("detections must be a list of tables or paths, baseline first")
@@ -145,7 +145,7 @@ def compare_pairs(
     classes_shown: int = CLASSES_SHOWN,
     progress: Progress | None = None,
 ) -> Comparison:
-    """The same for pairs of one ground truth and results of which nothing was left out."""
+    """The same for pairs with the same ground truth, whose results are complete."""
     _require_several(len(pairs), runs)
     _require_alike(pairs)
     sources = [pair.results.source for pair in pairs]
@@ -199,7 +199,7 @@ def compare_pairs(
 
 
 class _Drawing:
-    """All detectors on the set itself and on drawn ones.
+    """All detectors on the original set and on bootstrap samples.
 
     metrics: [detectors, 3, 4], classes: [detectors, 2, C] (AP-Old, AP-Fixed), on the set itself
     images: [C] how many images have objects of each class
@@ -208,8 +208,8 @@ class _Drawing:
     def __init__(
         self, gt: GroundTruth, resamplers: Sequence[Resampler], runs: int, count: int, seed: int
     ) -> None:
-        """Of so many runs of each detector, with so many drawn sets, which are worked on beside the
-        set itself."""
+        """`runs` runs of each detector, with bootstrap samples processed alongside the original
+        set."""
         self._gt, self._resamplers, self._runs, self._seed = gt, resamplers, runs, seed
         images = len(gt.images)
         weights = np.concatenate([as_it_is(images), draw(images, 0, count, seed=seed)])
@@ -225,7 +225,7 @@ class _Drawing:
         self._take(metrics[:, LANES:], classes[:, LANES:], count)
 
     def add(self, first: int, count: int) -> None:
-        """Draws more sets, by their numbers."""
+        """Draws more samples, identified by their numbers."""
         weights = draw(len(self._gt.images), first, count, seed=self._seed)
         metrics, classes = self._values(weights)
         self._take(metrics.mean(axis=1), classes.mean(axis=1), count)
@@ -240,7 +240,7 @@ class _Drawing:
             self._class_spread.add((classes[1:, part] - classes[0, part]).swapaxes(0, 1))
 
     def metrics(self, place: int, confidence: float) -> dict[str, dict[str, Difference]]:
-        """Those of a detector, by protocol and name."""
+        """The metrics of a detector, by protocol and name."""
         errors = np.maximum(
             self._metric_spread.errors()[place - 1], run_errors(self._run_metrics, confidence)
         )
@@ -253,14 +253,14 @@ class _Drawing:
         }
 
     def old_beyond_fixed(self, place: int, confidence: float) -> Difference:
-        """How far a detector's difference in AP under AP-Old is from that under AP-Fixed."""
+        """The difference in AP under AP-Old, compared with the difference under AP-Fixed."""
         old, fixed = (self._metrics[place] - self._metrics[0])[:2, 0].tolist()
         of_runs = run_errors(_old_beyond_fixed(self._run_metrics), confidence)
         error = np.maximum(self._beyond_spread.errors()[place - 1], of_runs)
         return by_error(fixed, old, float(error), confidence)
 
     def classes(self, place: int, confidence: float) -> list[ClassDifference]:
-        """Those of a detector that have objects."""
+        """The classes of a detector that have objects."""
         categories = self._gt.categories
         errors = np.maximum(
             self._class_spread.errors()[place - 1], run_errors(self._run_classes, confidence)
@@ -304,7 +304,8 @@ class _Drawing:
 
 
 def _old_beyond_fixed(differences: NDArray[np.float64]) -> NDArray[np.float64]:
-    """[…] AP-Old's difference in AP less AP-Fixed's, of […, 3, 4] differences."""
+    """[…] the difference in AP under AP-Old minus that under AP-Fixed, from […, 3, 4]
+    differences."""
     return differences[..., 0, 0] - differences[..., 1, 0]
 
 
@@ -323,7 +324,7 @@ def _differences(
     error: NDArray[np.float64],
     confidence: float,
 ) -> list[list[Difference]]:
-    """The differences of two tables of numbers with their standard errors."""
+    """The differences between two tables of metrics, with standard errors."""
     tables = (baseline.tolist(), value.tolist(), error.tolist())
     return [
         [by_error(*numbers, confidence) for numbers in zip(*rows, strict=True)]
@@ -332,7 +333,7 @@ def _differences(
 
 
 def _require_alike(pairs: Sequence[Pair]) -> None:
-    """Refuses pairs of other annotations, of another overlap, or with less than all results."""
+    """Raises for pairs with different annotations or IoU kinds, or with incomplete results."""
     first = pairs[0]
     if len(first.gt.images) < 2:
         raise InputError(f"{first.gt.source} has fewer than two images, so it cannot be resampled")
@@ -342,7 +343,8 @@ def _require_alike(pairs: Sequence[Pair]) -> None:
             raise InputError(f"{source} and {first.results.source} use different annotations")
         if pair.iou != first.iou:
             raise InputError(
-                f"{source} is compared by {pair.iou}, but {first.results.source} by {first.iou}"
+                f"{source} is compared with iou {pair.iou}, but {first.results.source} with "
+                f"{first.iou}"
             )
         ranking = pair.results.ranking
         kept = _native.count_rows(ranking.category, len(ranking.category_ids))
@@ -352,7 +354,7 @@ def _require_alike(pairs: Sequence[Pair]) -> None:
 
 
 def _require_same_kind(pairs: Sequence[Pair]) -> None:
-    """Refuses results of which only some have masks; those without rows have neither."""
+    """Raises if only some of the results have masks; results without rows have neither."""
     full = [pair.results for pair in pairs if pair.results.total]
     masked = [results for results in full if results.detections.masks is not None]
     if masked and len(masked) < len(full):
@@ -364,7 +366,7 @@ def _require_same_kind(pairs: Sequence[Pair]) -> None:
 
 
 def _thin(gt: GroundTruth, images: NDArray[np.int64]) -> dict[str, str]:
-    """The metrics most of whose classes have few images, and how many of them."""
+    """The metrics whose classes mostly have few images, and how many classes that is."""
     found = {}
     for name, rows in group_rows(gt.categories).items():
         there = rows[images[rows] > 0]
@@ -376,7 +378,7 @@ def _thin(gt: GroundTruth, images: NDArray[np.int64]) -> dict[str, str]:
 
 
 def _thin_warnings(thin: Mapping[str, str]) -> list[str]:
-    """That intervals rest on few images."""
+    """Warnings about intervals that rest on few images."""
     if not thin:
         return []
     return [
@@ -386,7 +388,7 @@ def _thin_warnings(thin: Mapping[str, str]) -> list[str]:
 
 
 def _facts(pairs: Sequence[Pair], names: Sequence[str], runs: int) -> dict[str, Any]:
-    """What was compared, for the output."""
+    """The inputs of the comparison, for the output."""
     facts = pairs[0].facts()
     del facts["detection_count"]
     facts.pop("duplicates_dropped", None)

@@ -1,4 +1,4 @@
-"""What a comparison gives back."""
+"""The result of a comparison."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from lvdet.comparison.verdicts import interval_text, level_text, title
 from lvdet.rendering.result import Result
 from lvdet.rendering.table_text import Cell, Layout, latex, markdown, percent, plain, signed
 
-#: Classes that tables show, unless another number is asked for.
+#: Classes that tables show, unless another number is requested.
 CLASSES_SHOWN = 10
 _COLUMNS = ("baseline", "value", "delta", "error", "low", "high", "holds")
 
 
 @dataclass(frozen=True)
 class ClassDifference:
-    """One class of both detectors.
+    """One class, for both detectors.
 
-    objects, images: how many there are to be found, and in how many images
+    objects, images: number of objects to find, and of images that have them
     old, fixed: AP under AP-Old and AP-Fixed
-    tested: whether enough images have objects for a statement on this class alone
-    holds: whether the difference under AP-Fixed is among those that hold together, by Benjamini
-        and Hochberg; the interval is that of this class as if it were the only one
+    tested: whether enough images have objects to judge this class alone
+    holds: whether the difference under AP-Fixed is significant after the Benjamini-Hochberg
+        correction; the interval is not corrected
     """
 
     id: int
@@ -59,12 +59,12 @@ class ClassDifference:
 
 @dataclass(frozen=True, eq=False)
 class Compared:
-    """One detector beside the baseline.
+    """One detector compared with the baseline.
 
     protocols: {"old": {"AP": …, "APr": …, "APc": …, "APf": …}, "fixed": …, "pool": …}
-    old_beyond_fixed: the difference in AP under AP-Old (its value) beside that under AP-Fixed
+    old_beyond_fixed: the difference in AP under AP-Old (`value`) compared with that under AP-Fixed
     classes: those with objects, in the order of the annotations
-    verdicts: what all that says, in sentences
+    verdicts: the conclusions, in sentences
     """
 
     name: str
@@ -94,11 +94,11 @@ class Compared:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison(Result):
-    """The outcome of `compare`: each detector beside the first, the baseline.
+    """The result of `compare`: each detector compared with the first one, the baseline.
 
-    budgets: that of each protocol, as it is written beside numbers
+    budgets: the budget of each protocol, as printed beside numbers
     compared: a `Compared` for each detector but the baseline
-    resamples, confidence, seed: what the intervals were made with
+    resamples, confidence, seed: how the intervals were computed
     classes_shown: how many classes the tables list
     """
 
@@ -115,17 +115,17 @@ class Comparison(Result):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All detectors, the baseline first."""
+        """The names of all detectors, the baseline first."""
         return (self.baseline, *(one.name for one in self.compared))
 
     @property
     def verdicts(self) -> list[str]:
-        """What the differences say, in sentences."""
+        """The conclusions, in sentences."""
         return [text for one in self.compared for text in one.verdicts]
 
     @property
     def regressions(self) -> list[str]:
-        """Detectors that are significantly worse than the baseline in AP, in sentences."""
+        """The detectors that are significantly worse than the baseline in AP, in sentences."""
         return [
             f"{one.name} is worse than {self.baseline} by {percent(-found['AP'].delta)} in "
             f"{title(protocol)}"
@@ -148,7 +148,7 @@ class Comparison(Result):
         }
 
     def title(self) -> str:
-        """What was compared, in a line."""
+        """What was compared, on one line."""
         runs = self.inputs.get("runs", 1)
         of_each = f", {runs} runs of each," if runs > 1 else ""
         return (
@@ -159,8 +159,8 @@ class Comparison(Result):
         )
 
     def layouts(self, *, digits: int = 2, labelled: bool = False) -> list[Layout]:
-        """Tables to be read, in percent: for each detector the metrics, and the classes that
-        differ most; with names to refer to them by where they are `labelled`."""
+        """The tables for readers, in percent: for each detector the metrics, and the classes that
+        differ most. Tables get names to refer to if they are `labelled`."""
         found = []
         for number, one in enumerate(self.compared, start=1):
             label = f"compare-{number}" if labelled else ""
@@ -175,16 +175,16 @@ class Comparison(Result):
         return ["\n".join(self.verdicts)]
 
     def to_markdown(self) -> str:
-        """The tables for a page of text, and what they say."""
+        """The tables and verdicts, for a page of text."""
         said = "\n".join(f"- {_unmarked(sentence)}" for sentence in self.verdicts)
         return f"{markdown(self.layouts())}\n{said}\n"
 
     def to_latex(self) -> str:
-        """The tables for a paper, in the style of booktabs, with one digit."""
+        """The tables for a paper, in the style of booktabs, with one decimal."""
         return latex(self.layouts(digits=1, labelled=True))
 
     def to_csv(self) -> str:
-        """A line for each metric and for each class; empty cells are undefined."""
+        """One line per metric and per class; empty cells are undefined."""
         lines = io.StringIO(newline="")
         writer = csv.writer(lines)
         writer.writerow(["detector", "protocol", "budget", "metric", "class", *_COLUMNS, "p_value"])

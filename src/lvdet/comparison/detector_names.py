@@ -1,4 +1,4 @@
-"""What detectors are called: no longer than needed to tell them apart, and harmless to print."""
+"""Names of detectors: no longer than needed to tell them apart, and safe to print."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lvdet.rendering.table_text import plain
 
 
 def given_names(names: Sequence[str], count: int) -> tuple[str, ...]:
-    """The names that were asked for, one for each of so many detectors."""
+    """The given names, checked: one for each detector."""
     if isinstance(names, str) or len(names) != count:
         raise InputError(f"{len(names)} names for {count} detectors, expected one each")
     cleaned = tuple(plain(str(name)).strip() for name in names)
@@ -21,7 +21,8 @@ def given_names(names: Sequence[str], count: int) -> tuple[str, ...]:
 
 
 def short_names(sources: Sequence[str]) -> tuple[str, ...]:
-    """The ends of paths, of as many parts as tell all of them apart; equal paths are numbered."""
+    """The ends of paths, with as many parts as needed to tell them apart; equal paths are
+    numbered."""
     parts = [plain(source).replace("\\", "/").rstrip("/").split("/") for source in sources]
     names: list[str] = []
     for length in range(1, max(map(len, parts), default=1) + 1):

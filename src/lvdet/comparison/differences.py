@@ -1,4 +1,4 @@
-"""How far two detectors are apart, and how far that may be chance.
+"""Differences between two detectors, and how much of them may be chance.
 
 An interval is the difference on the images there are, more or less so many standard errors. The
 standard error is how far the differences on bootstrap samples are from that one, as the root of
@@ -22,7 +22,7 @@ from lvdet.evaluation.summary import defined
 
 @dataclass(frozen=True)
 class Difference:
-    """A number of the baseline and of another detector, as fractions, NaN where undefined.
+    """A metric of the baseline and of another detector, as fractions, NaN where undefined.
 
     error: standard error of their difference
     low, high: the interval around it
@@ -36,18 +36,18 @@ class Difference:
 
     @property
     def delta(self) -> float:
-        """The other detector's less the baseline's."""
+        """The other detector's value minus the baseline's."""
         return self.value - self.baseline
 
     @property
     def holds(self) -> bool:
-        """Whether 0 lies outside of the interval."""
+        """Whether 0 lies outside the interval."""
         return self.low > 0 or self.high < 0
 
     @property
     def p_value(self) -> float:
-        """The chance of a difference so far from 0 where there is none; NaN where that cannot be
-        said."""
+        """The probability of a difference this far from 0 by chance alone; NaN if it cannot be
+        computed."""
         if math.isnan(self.error):
             return math.nan
         if self.error == 0:
@@ -68,13 +68,13 @@ class Difference:
 
 
 def by_error(baseline: float, value: float, error: float, confidence: float) -> Difference:
-    """The difference more or less so many standard errors; undefined where there is none."""
+    """The difference plus or minus a multiple of its standard error; undefined if there is none."""
     reach = NormalDist().inv_cdf((1 + confidence) / 2) * error
     return Difference(baseline, value, error, value - baseline - reach, value - baseline + reach)
 
 
 class Spread:
-    """The standard errors of many differences, from bootstrap samples that come in parts.
+    """The standard errors of many differences, from bootstrap samples that arrive in batches.
 
     observed: the differences on the set itself, of any shape; NaN where undefined
     """
@@ -85,21 +85,22 @@ class Spread:
         self._squares = np.zeros(observed.shape)
 
     def add(self, drawn: NDArray[np.float64]) -> None:
-        """Takes more drawn differences, [sets, …]; NaN where a set does not define one."""
+        """Adds bootstrap differences, [samples, …]; NaN where a sample does not define one."""
         away = drawn - self._observed
         known = ~np.isnan(away)
         self._count += known.sum(axis=0)
         self._squares += np.where(known, away * away, 0.0).sum(axis=0)
 
     def errors(self) -> NDArray[np.float64]:
-        """The standard error of each; NaN where fewer than two sets define it."""
+        """The standard error of each difference; NaN if fewer than two samples define it."""
         error = np.sqrt(self._squares / np.maximum(self._count, 1))
         return np.where(self._count >= 2, error, np.nan)
 
 
 def discoveries(p_values: Sequence[float], rate: float) -> list[bool]:
-    """Which of many differences hold together, by Benjamini and Hochberg (1995): among those that
-    are said to, at most so large a share is chance, in expectation. NaN is never one of them."""
+    """Which of many differences are significant together, by Benjamini and Hochberg (1995): among
+    those selected, the expected share of chance findings is at most the given rate. NaN is never
+    selected."""
     order = sorted(
         (place for place, p in enumerate(p_values) if not math.isnan(p)), key=lambda i: p_values[i]
     )

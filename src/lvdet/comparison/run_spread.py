@@ -1,5 +1,4 @@
-"""How far detectors are apart by the chance of their training, where each was trained several
-times with other seeds."""
+"""The spread over training runs, for detectors trained several times with different seeds."""
 
 from __future__ import annotations
 
@@ -13,7 +12,8 @@ from scipy.special import stdtrit
 
 
 def pooled_deviation(groups: Iterable[Sequence[float]]) -> tuple[float, int]:
-    """The standard deviation inside groups, NaN where there is none, and its degrees of freedom."""
+    """The pooled standard deviation within groups, NaN if there is none, and its degrees of
+    freedom."""
     arrays = [np.asarray(group, dtype=np.float64) for group in groups if len(group)]
     freedom = sum(len(group) - 1 for group in arrays)
     squares = sum(float(((group - group.mean()) ** 2).sum()) for group in arrays)
@@ -21,14 +21,14 @@ def pooled_deviation(groups: Iterable[Sequence[float]]) -> tuple[float, int]:
 
 
 def student(freedom: int, confidence: float) -> float:
-    """How many standard errors Student's interval reaches."""
+    """The half-width of Student's interval in standard errors."""
     return float(stdtrit(freedom, (1 + confidence) / 2))
 
 
 def run_errors(values: NDArray[np.float64], confidence: float) -> NDArray[np.float64]:
     """[…] of the numbers of detectors and their runs ([detectors, runs, …]): the standard error of
     a difference between two detectors, as one whose normal interval is as wide as Student's. The
-    deviation over runs is pooled over detectors; 0 where there is one run of each."""
+    deviation over runs is pooled over detectors; 0 if there is one run of each."""
     detectors, runs = values.shape[:2]
     if runs == 1:
         return np.zeros(values.shape[2:])

@@ -1,4 +1,4 @@
-"""What the differences say, in words."""
+"""What the differences mean, in words."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GROUPS = {"APr": "rare", "APc": "common", "APf": "frequent"}
 
 
 def title(protocol: str) -> str:
-    """The protocol's name as people write it."""
+    """The name of the protocol as people write it."""
     return f"AP-{protocol.capitalize()}"
 
 
@@ -31,7 +31,7 @@ def interval_text(item: Difference, digits: int = 2) -> str:
 
 
 def level_text(confidence: float) -> str:
-    """How sure an interval is."""
+    """The confidence level in percent."""
     return f"{100 * confidence:.10g}%"
 
 
@@ -45,7 +45,7 @@ def sentences(
     thin: Collection[str],
     confidence: float,
 ) -> list[str]:
-    """All that can be said of a detector against the baseline; `thin` are the metrics whose
+    """The conclusions about a detector compared with the baseline; `thin` are the metrics whose
     classes have few images."""
     found = [
         _protocol(baseline, name, protocol, budgets[protocol], metrics, thin, confidence)
@@ -92,8 +92,8 @@ def _protocol(
 def _old_and_fixed(
     baseline: str, name: str, differences: Differences, beyond: Difference, confidence: float
 ) -> str:
-    """Whether what AP-Old shows is there without its limit per image; `beyond` is how far AP-Old's
-    difference is from AP-Fixed's, on the same bootstrap samples."""
+    """Whether a difference under AP-Old persists without its limit per image. `beyond` is how far
+    AP-Old's difference is from AP-Fixed's, on the same bootstrap samples."""
     old, fixed = differences["old"]["AP"], differences["fixed"]["AP"]
     if math.isnan(old.low) or math.isnan(fixed.low):
         return ""

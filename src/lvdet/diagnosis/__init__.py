@@ -1,1 +1,1 @@
-"""Where the errors are: kinds of them, and what each costs (after TIDE, for federated sets)."""
+"""Where the errors are: their kinds, and the cost of each (after TIDE, for federated data sets)."""

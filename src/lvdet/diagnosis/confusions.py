@@ -1,4 +1,4 @@
-"""Which classes are taken for which."""
+"""Which classes are mistaken for which."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from lvdet.tables.categories import Categories
 
 @dataclass(frozen=True, eq=False)
 class Confusions:
-    """Pairs of classes in classification errors, most frequent first; equal counts by falling
-    highest score. A cat taken for a dog is another pair than a dog taken for a cat.
+    """Pairs of classes in classification errors, most frequent first; ties by descending highest
+    score.
 
     detected, actual: [P] int32, rows of `categories`: what was said, and what was there
     count:   [P] int64, errors
@@ -39,7 +39,7 @@ class Confusions:
         actual: NDArray[np.int32],
         score: NDArray[np.float64],
     ) -> Confusions:
-        """From one row an error."""
+        """From one row per error."""
         pairs = detected.astype(np.int64) * len(categories) + actual
         # Sums of floats depend on their order: by score, they are the same for any order of rows.
         order = np.lexsort((-score, pairs))

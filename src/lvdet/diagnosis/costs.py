@@ -1,4 +1,4 @@
-"""What each kind of error costs: AP after an oracle mends that kind alone, less AP before."""
+"""The cost of each kind of error: AP after an oracle fixes that kind alone, minus AP before."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ TOTALS = ("false positives", "false negatives")
 
 @dataclass(frozen=True, eq=False)
 class Costs:
-    """AP of each class, and what is missing.
+    """AP of each class before and after fixing errors, and the objects that were missed.
 
-    before:  [C] float64, AP; NaN where there is nothing to find
+    before:  [C] float64, AP; NaN if there is nothing to find
     after:   [kinds + 2, C] float64, AP with one kind mended, in the order of `KINDS` and `TOTALS`
     missed:  rows of `GroundTruth` that no detection found and no error points at
     unfound: rows that no detection found
@@ -53,7 +53,7 @@ def work_out(
     objects: NDArray[np.bool_],
     classes: NDArray[np.int64],
 ) -> Costs:
-    """The costs over these classes; `objects` ([M]) are those that count.
+    """Computes the costs over these classes; `objects` ([M]) are those that count.
 
     A classification or localisation error is mended where its object was not found and no error
     of either kind with a higher score points at the same object: it becomes right, in the object's
@@ -103,15 +103,15 @@ def work_out(
 
 
 def _each(category: NDArray[np.int32], classes: int) -> NDArray[np.int64]:
-    """[C] how many there are of each class."""
+    """[C] the number of rows of each class."""
     return _native.count_rows(category, classes)
 
 
 def _best_of_each_object(
     rows: Rows, score: NDArray[np.float64], among: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
-    """[K] of the rows that point at the same object, the one of highest score; the first in the
-    file among equals."""
+    """[K] among rows that point at the same object, the one with the highest score; ties go to the
+    first in the file."""
     places = np.flatnonzero(among)
     target = rows.target[places]
     order = np.lexsort((rows.detection[places], -score[places], target))
@@ -128,8 +128,8 @@ def _ranked_again(
     category: NDArray[np.int32],
     kept: NDArray[np.bool_],
 ) -> NDArray[np.int32]:
-    """The rows kept, ranked in other classes as matching ranks them: by falling score, equal
-    scores by image, then in the order of the file."""
+    """The kept rows, ranked in other classes as matching ranks them: by descending score, ties by
+    image, then by file order."""
     detections = pair.results.detections
     # Most are ranked already. The few others, and those that have the score of one, are put in.
     moved = kept & (category != rows.category)
@@ -157,8 +157,8 @@ def _first(
     end: NDArray[np.int64],
     holds: Callable[[NDArray[np.float64]], NDArray[np.bool_]],
 ) -> NDArray[np.int64]:
-    """[n] the first place of each span of rows, of falling score, from which on something holds of
-    the score; its end where nowhere."""
+    """[n] the first place of each span of rows, of descending score, from which on something holds
+    of the score; its end where nowhere."""
     low, high = begin.copy(), end.copy()
     while (open_ := low < high).any():
         middle = (low + high) // 2
@@ -177,7 +177,7 @@ def _precision(
     order: NDArray[np.int32] | None = None,
     offsets: NDArray[np.int64] | None = None,
 ) -> NDArray[np.float64]:
-    """[C] AP for any choice of rows that are kept and right; NaN where there is nothing to find."""
+    """[C] AP for any choice of kept and correct rows; NaN if there is nothing to find."""
     if order is not None:
         right, kept = right[order], kept[order]
     curves, _ = accumulate(

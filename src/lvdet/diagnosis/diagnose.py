@@ -1,4 +1,4 @@
-"""Which errors a detector makes, and what each kind of them costs."""
+"""Which errors a detector makes, and the cost of each kind."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ def diagnose(
     background: float = BACKGROUND,
     progress: Progress | None = None,
 ) -> Diagnosis:
-    """The kinds of errors in a results file, how many there are of each, and what each costs.
+    """The kinds of error in a results file: how many there are of each, and their cost.
 
     gt, detections: tables, or paths of files, which are read in bounded memory.
-    iou: "bbox", "segm" or "boundary"; by default segm where there are masks.
-    dets_per_class: the budget, that of AP-Fixed.
-    classes: diagnose only detections and objects of these ("rc", a group, or names or ids); objects
-        of others can still be what a detection should have been.
+    iou: "bbox", "segm" or "boundary"; segm by default if there are masks.
+    dets_per_class: the budget, as for AP-Fixed.
+    classes: diagnose only detections and objects of these ("rc", a group, or names or ids);
+        detections can still be confused with objects of other classes.
     groups: more groups of classes, each with its costs: {"novel": ["cat", 17], …}.
-    foreground, background: the IoU from which a detection is right, and up to which it lies on
-        nothing.
+    foreground, background: the IoU from which a detection is correct, and up to which it is
+        background.
     progress: see `evaluate`.
     """
 
@@ -80,7 +80,7 @@ def evaluate_and_diagnose(
     drop_duplicates: bool = False,
     progress: Progress | None = None,
 ) -> tuple[Evaluation, Diagnosis]:
-    """What `evaluate` and `diagnose` say about files that are read once."""
+    """Runs `evaluate` and `diagnose` while reading the files once."""
     fixed = FIXED_PER_CLASS if plan.dets_per_class is None else plan.dets_per_class
 
     def needs(gt: GroundTruth) -> list[Need]:
@@ -103,7 +103,7 @@ def diagnose_pair(
     foreground: float = FOREGROUND,
     background: float = BACKGROUND,
 ) -> Diagnosis:
-    """The same of a pair that was read already, for a need no smaller than the budget."""
+    """Diagnoses a pair that has already been read, with all that the budget needs."""
     if not 0 < background < foreground <= 1:
         raise InputError(
             f"background IoU {background}, foreground IoU {foreground}, expected "
@@ -185,6 +185,6 @@ def _counts(gt: GroundTruth, rows: Rows, costs: Costs) -> NDArray[np.int64]:
 
 
 def _mean(values: NDArray[np.float64]) -> float:
-    """Over classes; NaN where none is defined."""
+    """The mean over classes; NaN if none is defined."""
     known = values[~np.isnan(values)]
     return float(known.mean()) if known.size else float("nan")

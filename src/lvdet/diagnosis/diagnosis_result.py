@@ -1,4 +1,4 @@
-"""What a diagnosis gives back."""
+"""The result of a diagnosis."""
 
 from __future__ import annotations
 
@@ -25,20 +25,22 @@ ALL = "all"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Diagnosis(Result):
-    """The outcome of `diagnose`. Groups of classes are "all", the frequencies, and one's own.
+    """The result of `diagnose`. Groups of classes are "all", the frequency groups, and the
+    caller's.
 
     kinds:   the kinds of errors, then the two totals: keys of `costs` and `counts`
-    ap:      AP at IoU `foreground` before anything is mended, by group; NaN where undefined
-    costs:   by kind and group, what AP gains where that kind alone is mended, as a fraction
-    counts:  by kind and group, how many there are; missed and false negatives are objects
+    ap:      AP at IoU `foreground` before any error is fixed, by group; NaN where undefined
+    costs:   by kind and group, the gain in AP from fixing that kind alone, as a fraction
+    counts:  by kind and group, the number of errors; for missed and false negatives, of objects
     class_ap:     [C] float64, AP of each class; NaN where undefined
-    class_costs:  [C, kinds] float64; NaN where there is nothing to find, before or after
+    class_costs:  [C, kinds] float64; NaN if there is nothing to find, before or after
     class_counts: [C, kinds] int64
     instances:    [C] int64, objects to be found
     confusions:   pairs of classes in classification errors
-    rows:    what each detection is, and the object it is judged by
+    rows:    the kind of each detection, and the object it is judged by
     missed:  rows of `GroundTruth` that were missed
-    foreground, background: the IoU from which a detection is right, and to which it is background
+    foreground, background: the IoU from which a detection is correct, and up to which it is
+        background
     budget:  in words
     selected: rows of the classes diagnosed
     """
@@ -64,13 +66,13 @@ class Diagnosis(Result):
 
     @property
     def metric(self) -> str:
-        """The number that errors cost some of: "AP50"."""
+        """The metric that errors reduce: "AP50"."""
         return f"AP{100 * self.foreground:g}"
 
     @property
     def per_class(self) -> dict[str, NDArray[Any]]:
-        """Columns with a row for each class diagnosed: id, name, frequency, instances, AP50, and
-        the count and the cost of each kind ("missed", "missed.cost", …)."""
+        """Columns with one row per class: id, name, frequency, instances, AP50, and the count and
+        the cost of each kind ("missed", "missed.cost", …)."""
         rows = self.selected
         table: dict[str, NDArray[Any]] = {
             "id": self.categories.ids[rows],
@@ -85,7 +87,7 @@ class Diagnosis(Result):
         return table
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values: the numbers, what they are of, and the warnings."""
+        """Plain values: the numbers, their inputs, and the warnings."""
         return self.numbers() | {"inputs": self.inputs, "warnings": self.warnings}
 
     def numbers(self) -> dict[str, Any]:
@@ -108,11 +110,11 @@ class Diagnosis(Result):
         }
 
     def title(self) -> str:
-        """What was diagnosed, in a line."""
+        """What was diagnosed, on one line."""
         return headline(self.inputs)
 
     def layouts(self) -> list[Layout]:
-        """The tables people read: kinds of errors, and the first ten confusions."""
+        """The tables for readers: kinds of error, and the first ten confusions."""
         return [self._kinds(), *([self._confusions()] if len(self.confusions) else [])]
 
     def _kinds(self) -> Layout:

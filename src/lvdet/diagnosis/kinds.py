@@ -1,4 +1,4 @@
-"""The kinds of errors, and which of them each detection is.
+"""The kinds of error, and which kind each detection is.
 
 The kinds, their order and their limits are TIDE's (Bolya et al., ECCV 2020), as tidecv 1.0.1 tests
 them; what counts at all is decided by matching, which knows the federated lists.
@@ -29,7 +29,7 @@ _TOGETHER = 1 << 21
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """The detections that were matched, in the order of `Matches`, and what each is.
+    """The matched detections, in the order of `Matches`, and the kind of each.
 
     detection: [K] int32, row of `Results.detections`, of the pair that was diagnosed
     category:  [K] int32, its class
@@ -37,7 +37,7 @@ class Rows:
                out: ignored, or of a class not exhaustively annotated there
     target:    [K] int32, row of `GroundTruth`: the object a right one found; of another class
                (classification), badly met (localisation), found already (duplicate), or just the
-               nearest (both, background); -1 where there is none
+               nearest (both, background); -1 if there is none
     overlap:   [K] float64, IoU with the target; NaN where that was not looked up: of right ones and
                of those not counted
     """
@@ -62,7 +62,7 @@ def explain(
     foreground: float,
     background: float,
 ) -> Rows:
-    """What each matched detection is.
+    """Classifies each matched detection.
 
     matches: with partners at the threshold `foreground`, whose place is `threshold`
     counted: [K] those that the budget keeps; objects: [M] those that count

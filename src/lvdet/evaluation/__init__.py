@@ -1,1 +1,1 @@
-"""From matches and budgets to numbers."""
+"""Evaluation: from matches and budgets to metrics."""

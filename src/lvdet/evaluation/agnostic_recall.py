@@ -1,4 +1,4 @@
-"""Class-agnostic recall: the objects that the best detections of an image find, whatever their
+"""Class-agnostic recall: the objects found by the best detections of an image, whatever their
 class."""
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ class AgnosticRecall(Mapping[str, float]):
 
 
 def recall_needs(gt: GroundTruth, limits: Sequence[int], classes: NDArray[np.int64]) -> list[Need]:
-    """What of a results file it takes: boxes of every class. Of a COCO file that is all of it,
-    since which of equal scores a limit keeps depends on their classes there."""
+    """The part of a results file that is needed: the boxes of every class. For COCO files that is
+    everything, because which of several equal scores a limit keeps depends on their classes."""
     if not limits:
         return []
     return [Need(PerImage(max(limits)) if gt.federated else None, classes, boxes=True)]
@@ -74,11 +74,11 @@ def agnostic_recall(
 ) -> list[AgnosticRecall]:
     """Recall at each limit per image, over classes (rows) and groups of them.
 
-    Detections of these classes and objects of these classes are matched as if all were of one
-    class: by falling score, equal scores by ascending class id, then file order; at equal overlap
-    the object of the higher class id, then the later one. Recall is the share of objects that are
-    matched, a mean over IoU thresholds. Detections cost nothing but their place, so it does not
-    matter which classes were verified in an image, nor which were annotated exhaustively.
+    Detections and objects of these classes are matched as if they all had the same class: by
+    descending score, equal scores by ascending class id, then file order; at equal overlap the
+    object of the higher class id, then the later one. Recall is the share of objects that are
+    matched, a mean over IoU thresholds. Incorrect detections only take up places, so it does not
+    matter which classes were verified or exhaustively annotated in an image.
     """
     if not limits:
         return []
@@ -105,7 +105,7 @@ def agnostic_recall(
 
 
 def recall_layout(recalls: Sequence[AgnosticRecall]) -> Layout:
-    """The table: a line for each limit; metrics that are nowhere defined are left out."""
+    """The table: one line per limit; metrics that are undefined everywhere are left out."""
     shown = [
         key
         for key in recalls[0]
@@ -123,7 +123,7 @@ def recall_layout(recalls: Sequence[AgnosticRecall]) -> Layout:
 
 
 def _objects(pair: Pair, classes: NDArray[np.int64]) -> GroundTruth:
-    """The objects of the classes by class, then in file order."""
+    """The objects of the classes by class, then by file order."""
     gt = pair.gt
     if pair.options.exact_lvis and gt.federated:
         gt = without_empty(gt)
@@ -132,7 +132,7 @@ def _objects(pair: Pair, classes: NDArray[np.int64]) -> GroundTruth:
 
 
 def _by_class(gt: GroundTruth, table: Ranking | Detections) -> NDArray[np.int32]:
-    """[N] rows by image, in an image by class id, then file order."""
+    """[N] rows by image, within an image by class id, then by file order."""
     category = category_rows(gt, table)[table.category].astype(np.float64)
     order: NDArray[np.int32] = _native.rank_groups(
         table.image, len(table.image_ids), -category, thread_count()
@@ -143,8 +143,8 @@ def _by_class(gt: GroundTruth, table: Ranking | Detections) -> NDArray[np.int32]
 def _kept(
     pair: Pair, limit: int, classes: NDArray[np.int64], meant: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
-    """[N] the best of each image: as lvis counts them, or pycocotools, which asks for the class
-    first among equal scores."""
+    """[N] whether each is among the best of its image, as counted by lvis or by pycocotools, which
+    orders equal scores by class first."""
     ranking, budget = pair.results.ranking, [PerImage(limit)]
     everything = np.ones(len(ranking), dtype=bool)
     if pair.gt.federated:
@@ -164,7 +164,7 @@ def _kept(
 
 
 def _inside(gt: GroundTruth) -> NDArray[np.bool_]:
-    """[M, A] the objects to be found in each range of area."""
+    """[M, A] the objects to find in each area range."""
     low, high = (np.array(ends) for ends in zip(*AREAS.values(), strict=True))
     area = gt.area[:, None]
     inside: NDArray[np.bool_] = to_be_found(gt)[:, None] & (area >= low) & (area <= high)

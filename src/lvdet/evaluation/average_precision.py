@@ -25,7 +25,7 @@ class Curves:
     precision: [C, A, T] float64, mean over the 101 recalls
     recall:    [C, A, T] float64, the highest reached
     lowest, highest: [C, T] float64, bounds of the precision over all areas and all orders of equal
-               scores; empty where not asked for
+        scores; empty if not requested
     """
 
     precision: NDArray[np.float64]
@@ -36,11 +36,11 @@ class Curves:
 
 @dataclass(frozen=True, eq=False)
 class Ties:
-    """Which hits of some outcomes share their score with another row of their ranking.
+    """Marks hits whose score is shared by another row of their ranking.
 
     tied: [H] uint8
-    order, detection, score: the score of a row is score[detection[order[row]]], or, where there is
-        no order, score[detection[row]]
+    order, detection, score: the score of a row is score[detection[order[row]]], or, if there is no
+        order, score[detection[row]]
     """
 
     tied: NDArray[np.uint8]
@@ -56,7 +56,7 @@ class Ties:
         detection: NDArray[np.int32],
         score: NDArray[np.float64],
     ) -> Ties:
-        """Those of rankings, rows offsets[r] to offsets[r + 1] of the outcomes."""
+        """The ties of rankings, rows offsets[r] to offsets[r + 1] of the outcomes."""
         scores = (order, detection, score)
         tied = _native.find_ties(outcomes.columns, offsets, scores, thread_count())
         return Ties(tied, *scores)
@@ -73,10 +73,10 @@ def class_curves(
     known: Sequence[Known] = (),
     ties: Ties | None = None,
 ) -> Curves:
-    """The curves of each class over the rows that `keep` ([K], None for all) leaves. `truth`
-    ([C, A]) are the objects to be found, where not all in every range of area. `known` are
-    curves of the same truth over other rows: many budgets leave a class the same rows. With `ties`
-    of the outcomes, bounds too, which the known ones then have as well."""
+    """The curves of each class over the rows that `keep` ([K], None for all) selects. `truth` ([C,
+    A]) are the objects to find, if not all objects in every area range. `known` are curves of the
+    same truth over other rows, because many budgets keep the same rows of a class. With `ties` of
+    the outcomes, also computes bounds, which the known curves must then have as well."""
     truth = matches.truth if truth is None else truth
     return _of_classes(matches, truth, keep, known=known, ties=ties)[0]
 
@@ -99,7 +99,8 @@ def accumulate(
     ties: Ties | None = None,
     points: bool = False,
 ) -> tuple[Curves, NDArray[np.float64]]:
-    """Curves of any rankings: rows offsets[r] to offsets[r + 1] of the outcomes, by falling score.
+    """Curves of any rankings: rows offsets[r] to offsets[r + 1] of the outcomes, by descending
+    score.
 
     truth: [R, S] objects to find, in the first S scopes; offsets: [R + 1]; keep: [K] over the
     rows; known: the same curves over other rows. Also the precision at each recall,

@@ -1,4 +1,4 @@
-"""Which classes are meant, and which detections budgets count then."""
+"""Selects classes, and the detections that budgets then count."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def select(
     classes: str | Iterable[int | str] | None,
     groups: Mapping[str, NDArray[np.int64]],
 ) -> NDArray[np.int64]:
-    """Rows of the classes meant: all, a group, letters of "rcf", names or ids."""
+    """Rows of the selected classes: all, a group, letters of "rcf", names or ids."""
     if classes is None:
         return np.arange(len(gt.categories))
     if isinstance(classes, str) and classes in groups:
@@ -31,7 +31,7 @@ def select(
 def restricted(
     groups: Mapping[str, NDArray[np.int64]], selected: NDArray[np.int64]
 ) -> dict[str, NDArray[np.int64]]:
-    """What the groups have of some classes."""
+    """The groups restricted to some classes."""
     return {name: rows[np.isin(rows, selected)] for name, rows in groups.items()}
 
 
@@ -49,7 +49,7 @@ def counted_classes(
 
 
 def require_known_class(gt: GroundTruth, results: Results) -> None:
-    """Refuses results without a single class of the annotations."""
+    """Raises for results without any class of the annotations."""
     unknown = unknown_classes(gt, results)
     if unknown.any() and results.per_class[unknown].sum() == results.total:
         ids = first_ids(results.ranking.category_ids[unknown])
@@ -57,10 +57,10 @@ def require_known_class(gt: GroundTruth, results: Results) -> None:
 
 
 def unknown_classes(gt: GroundTruth, results: Results) -> NDArray[np.bool_]:
-    """[category ids of the ranking] those with detections that the annotations do not have."""
+    """[category ids of the ranking] whether each has detections but is not in the annotations."""
     return (category_rows(gt, results.ranking) < 0) & (results.per_class > 0)
 
 
 def first_ids(ids: NDArray[np.int64]) -> str:
-    """The first five, and a sign that there are more."""
+    """The first five, with an ellipsis if there are more."""
     return ", ".join(map(str, np.sort(ids)[:5].tolist())) + (", …" if len(ids) > 5 else "")

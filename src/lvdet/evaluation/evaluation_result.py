@@ -1,4 +1,4 @@
-"""What an evaluation gives back."""
+"""The result of an evaluation."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ProtocolResult(Mapping[str, float]):
 
     @property
     def heading(self) -> str:
-        """What stands over the column, above the budget."""
+        """The column heading, above the budget."""
         return "AP" if self.name == self.budget else number_name(self.name)
 
     def __getitem__(self, key: str) -> float:
@@ -65,7 +65,7 @@ class ProtocolResult(Mapping[str, float]):
         return f"ProtocolResult({self.name}, {self.budget}, AP {percent(self.metrics['AP'])})"
 
     def to_dict(self) -> dict[str, Any]:
-        """The budget, the metrics and the range of AP over orders of equal scores, None where
+        """The budget, the metrics, and the range of AP over orders of equal scores; None where
         undefined."""
         ties = {"tie_low": self.ties.low, "tie_high": self.ties.high}
         return {"budget": self.budget} | defined(self.metrics) | defined(ties)
@@ -73,13 +73,13 @@ class ProtocolResult(Mapping[str, float]):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Evaluation(Result, Mapping[str, ProtocolResult]):
-    """The outcome of `evaluate`: a `ProtocolResult` for each protocol, by name.
+    """The result of `evaluate`: one `ProtocolResult` per protocol, by name.
 
     thresholds: [T] float64, IoU thresholds
     truth: [C] int64, ground truth of each class
     selected: rows of the classes evaluated
     like: the preset and what it stands for; None for none
-    agnostic_recall: class-agnostic recall at each limit that was asked for
+    agnostic_recall: class-agnostic recall at each requested limit
     """
 
     protocols: dict[str, ProtocolResult]
@@ -104,8 +104,8 @@ class Evaluation(Result, Mapping[str, ProtocolResult]):
 
     @property
     def per_class(self) -> dict[str, NDArray[Any]]:
-        """Columns with a row for each class evaluated: id, name, frequency, instances, and AP,
-        AP50, AP75, APs, APm, APl and AR of each protocol that has them ("old.AP", …)."""
+        """Columns with one row per evaluated class: id, name, frequency, instances, and AP, AP50,
+        AP75, APs, APm, APl and AR of each protocol that has them ("old.AP", …)."""
         rows = self.selected
         table: dict[str, NDArray[Any]] = {
             "id": self.categories.ids[rows],
@@ -148,7 +148,7 @@ class Evaluation(Result, Mapping[str, ProtocolResult]):
         }
 
     def title(self) -> str:
-        """What was evaluated, in a line."""
+        """What was evaluated, on one line."""
         return headline(self.inputs)
 
     def notes(self) -> list[str]:
@@ -156,7 +156,7 @@ class Evaluation(Result, Mapping[str, ProtocolResult]):
         return [] if self.like is None else ["\n".join(self.like["notes"])]
 
     def layouts(self) -> list[Layout]:
-        """The table of protocols, with their budgets in the head, and that of recall."""
+        """The table of protocols, with their budgets in the head, and the table of recall."""
         recall = self.recall_layouts()
         if not self.protocols:
             return recall
@@ -169,11 +169,11 @@ class Evaluation(Result, Mapping[str, ProtocolResult]):
         return [Layout("protocols", title, head, lines), *recall]
 
     def recall_layouts(self) -> list[Layout]:
-        """The table of class-agnostic recall, where that was asked for."""
+        """The table of class-agnostic recall, if it was requested."""
         return [recall_layout(self.agnostic_recall)] if self.agnostic_recall else []
 
     def to_csv(self) -> str:
-        """One line per class evaluated, as in `per_class`; empty cells are undefined."""
+        """One line per evaluated class, as in `per_class`; empty cells are undefined."""
         lines = io.StringIO(newline="")
         writer = csv.writer(lines)
         table = self.per_class
@@ -190,7 +190,7 @@ class Evaluation(Result, Mapping[str, ProtocolResult]):
         return f"Evaluation({plain(self.title())}; {'; '.join(shown)})"
 
     def table(self) -> list[list[str]]:
-        """The table people read, in percent: protocols, their budgets, then one row per metric."""
+        """The table for readers, in percent: protocols, their budgets, then one row per metric."""
         results = self.protocols.values()
         rows = [
             ["", *(result.heading for result in results)],

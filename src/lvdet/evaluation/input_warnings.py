@@ -1,4 +1,4 @@
-"""What a reader of the numbers should know about the input."""
+"""Warnings about the input that a reader of the numbers should know."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lvdet.tables.results import Results
 
 
 class Subject(NamedTuple):
-    """What a sentence is about."""
+    """The subject of a sentence."""
 
     text: str
     plural: bool
@@ -31,8 +31,8 @@ def input_warnings(
     classes: NDArray[np.int64],
     others: Mapping[str, Sequence[Budget]] = MappingProxyType({}),
 ) -> list[str]:
-    """One sentence for each thing that changes what the numbers of the protocols mean, and others,
-    which stand under their names."""
+    """One sentence for each thing that changes the meaning of the protocols' numbers, or of other
+    numbers, listed under their names."""
     names = {number_name(name): limits for name, limits in budgets.items()} | dict(others)
     return [
         *named_cut_warnings(pair.results.source, Cuts.of(pair.gt, pair.results), names, classes),
@@ -43,7 +43,7 @@ def input_warnings(
 def named_cut_warnings(
     source: str, cuts: Cuts, numbers: Mapping[str, Sequence[Budget]], classes: NDArray[np.int64]
 ) -> list[str]:
-    """What cuts do to numbers, each with its name and budgets, over these classes."""
+    """The effect of truncation on numbers, each with its name and budgets, over these classes."""
 
     def those(true_of: Callable[[Sequence[Budget], NDArray[np.int64]], bool]) -> Subject | None:
         return _listed([name for name, budgets in numbers.items() if true_of(budgets, classes)])
@@ -65,7 +65,8 @@ def cut_warnings(
     missed_by_class: Subject | None = None,
     reranked: Subject | None = None,
 ) -> list[str]:
-    """That the file was truncated, and which numbers that affects, one sentence per truncation."""
+    """Warnings that the file was truncated, and which numbers that affects: one sentence per
+    truncation."""
     found = []
     if cuts.by_image is not None and missed_by_image is not None:
         found.append(
@@ -92,30 +93,30 @@ def cut_warnings(
 
 
 def image_cut_text(cuts: Cuts) -> str:
-    """That it was cut by image, and what speaks for it; "" where nothing does."""
+    """Evidence of truncation per image; "" if there is none."""
     images = "image" if cuts.images == 1 else "images"
     return _cut_text(cuts.by_image, "per image", f"{cuts.images:,} {images}")
 
 
 def class_cut_text(cuts: Cuts) -> str:
-    """That it was cut by class, and what speaks for it; "" where nothing does."""
+    """Evidence of truncation per class; "" if there is none."""
     classes = "class" if cuts.classes == 1 else "classes"
     return _cut_text(cuts.by_class, "per class", f"{cuts.classes:,} {classes}")
 
 
 def was_cut(cut: Cut) -> str:
-    """The verb, as sure as one can be."""
+    """The verb, according to how certain the evidence is."""
     return "is truncated" if cut.certain else "appears truncated"
 
 
 def coco_limit_warning(gt: GroundTruth, own: Budget, shown: str) -> str:
-    """That COCO's own limit is another than those shown."""
+    """A warning that COCO's own limit differs from those shown."""
     return f"{gt.source} is a COCO file, and COCO's own limit is {own}: {shown}"
 
 
 def reading_warnings(pair: Pair) -> list[str]:
-    """That there is nothing to evaluate, that the results are not what their owner thinks, and
-    where the files are read otherwise than by the reference tools."""
+    """Warnings that there is nothing to evaluate, that the results are implausible, and that the
+    files are interpreted differently than by the reference tools."""
     gt, results, exact_lvis = pair.gt, pair.results, pair.options.exact_lvis
     found = []
     if not results.total:
@@ -128,7 +129,7 @@ def reading_warnings(pair: Pair) -> list[str]:
     if zero_id:
         found.append(
             f"{gt.source} has an annotation with id 0, which the reference tools treat as "
-            "unmatched; lvdet counts it like any other (--exact-lvis does as they do)."
+            "unmatched; lvdet counts it like any other (--exact-lvis follows them)."
         )
     empty = int((gt.area <= 0).sum())
     if empty and gt.federated:
@@ -139,9 +140,9 @@ def reading_warnings(pair: Pair) -> list[str]:
     detections = results.detections
     if pair.iou != "bbox" and detections.masks is not None and detections.boxes_given:
         found.append(
-            f"{results.source} has boxes and masks: a detection's area is its mask's, but lvis "
-            "and pycocotools take its box's, so APs, APm and APl may differ (--exact-lvis does as "
-            "they do)."
+            f"{results.source} has boxes and masks: a detection's area is its mask's, but "
+            "lvis and pycocotools use its box's, so APs, APm and APl may differ "
+            "(--exact-lvis follows them)."
         )
     return found
 

@@ -1,4 +1,4 @@
-"""The pair that is evaluated, from tables or from files."""
+"""Loads the tables of an evaluation."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def load_pair(
     drop_duplicates: bool = False,
     progress: Progress | None = None,
 ) -> Pair:
-    """The tables of an evaluation, read where paths are given.
+    """The tables of an evaluation, read from files if paths are given.
 
     Annotations come first. Of results files only what the needs can use is kept in memory; where
     needs are None, it is the whole table, masks included even where boxes are compared. `Results`

@@ -1,4 +1,4 @@
-"""The engine: annotations and results, matched once and asked anything."""
+"""The evaluation engine: annotations and results, matched once and queried with any budget."""
 
 from __future__ import annotations
 
@@ -36,14 +36,11 @@ _REMEMBERED = 1 << 26
 
 
 class Pair:
-    """Annotations and results, how they are compared (`options` have an iou), and their match.
-    `dropped` says how many duplicates were left out, where asked for; `files` are the paths,
-    sizes and hashes of what was read.
+    """Annotations, results, comparison options (with an iou), and their match.
 
-    They are matched once, where that is first needed: budgets, subsets of classes and
-    parts of the images are masks over that match, and scores that keep the order inside each image
-    and class are another order of its rows. Rows are ranked once for each kind of budget;
-    equal questions have one answer.
+    They are matched once, on first use: budgets, subsets of classes and parts of the images are
+    masks over that match, and scores that keep the order inside each image and class are another
+    order of its rows. Rows are ranked once per kind of budget, and answers are cached.
     """
 
     def __init__(
@@ -78,19 +75,19 @@ class Pair:
 
     @property
     def matches(self) -> Matches:
-        """The one match, whose rows are rows of the ranking."""
+        """The match, with rows of the ranking."""
         if self._matches is None:
             self._matches = self._match(self.options)
         return self._matches
 
     @cached_property
     def findings(self) -> list[Finding]:
-        """What shows that the results are not what their owner thinks."""
+        """Evidence that the results are implausible."""
         return findings(self.gt, self.results, iou=self.iou)
 
     def matched_at(self, threshold: float, *, partners: bool = False) -> tuple[Matches, int]:
         """A match that has this IoU threshold, and the threshold's place in it: the one match; or
-        another, where that lacks the threshold, or partners at it that are asked for."""
+        another, where that lacks the threshold, or partners at it that are requested."""
         near = np.isclose(self.options.levels, threshold, rtol=0, atol=1e-9)
         if near.any() and not (partners and self.options.partners_at != threshold):
             return self.matches, int(np.flatnonzero(near)[0])
@@ -98,8 +95,8 @@ class Pair:
         return self._match(replace(self.options, thresholds=[threshold], partners_at=at)), 0
 
     def where(self, keep: _Mask) -> Pair:
-        """The rows of a mask over the ranking ([N]) that keeps the best of each image and class, as
-        budgets do."""
+        """The rows selected by a mask over the ranking ([N]), which must keep the best of each
+        image and class, as budgets do."""
         matches = self._matches
         if matches is not None:
             place = np.cumsum(keep, dtype=np.int32) - np.int32(1)
@@ -109,8 +106,8 @@ class Pair:
         return Pair(self.gt, results, self.options, matches=matches, dropped=self.dropped)
 
     def with_scores(self, score: NDArray[np.float64]) -> Pair:
-        """The same detections with other scores ([N]). They are matched again only where these
-        change the order inside an image and class."""
+        """The same detections with other scores ([N]). They are matched again only if the order
+        within an image and class changes."""
         matches = self.matches.with_scores(score, self.results.ranking.image)
         results = self.results.with_scores(score)
         return Pair(self.gt, results, self.options, matches=matches, dropped=self.dropped)
@@ -137,7 +134,7 @@ class Pair:
         budgets = self._cutting(budgets)
         question = (tuple(budgets), classes.tobytes())
         if self._last is None or self._last[0] != question:
-            # The same is asked for twice in a row, for AP and AP-Pool, and seldom later.
+            # The same is requested twice in a row, for AP and AP-Pool, and seldom later.
             counted = self.counted_classes(classes)
             self._last = question, self._ranks.kept(budgets, classes=counted)
         return self._last[1]
@@ -145,8 +142,8 @@ class Pair:
     def kept_together(
         self, budgets: Sequence[Budget], classes: _Rows, images: _Mask | None = None
     ) -> _Mask | None:
-        """[K] the same over those rows in the one ranking of all classes; of some of the images
-        where a mask ([I]) is given."""
+        """[K] the same over those rows in the single ranking of all classes; restricted to some
+        images by a mask ([I]), if given."""
         keep, order = self.kept_rows(budgets, classes), self.matches.together
         if keep is None and images is None:
             return None
@@ -157,7 +154,7 @@ class Pair:
         return None if keep is None else take(keep, order)
 
     def rows_in(self, images: _Mask) -> _Mask:
-        """[K] which rows of the match are of some of the images ([I])."""
+        """[K] the rows of the match that belong to some of the images ([I])."""
         return take(images[image_rows(self.gt, self.results.ranking)], self._row_images)
 
     def curves(self, budgets: Sequence[Budget], classes: _Rows) -> Curves:
@@ -167,15 +164,15 @@ class Pair:
         return self._curves(self.matches.truth, keep, classes, ties=self._ties(self.matches))
 
     def overall_curves(self, budgets: Sequence[Budget], classes: _Rows) -> Curves:
-        """[C, 1, T] the same over all areas alone."""
+        """[C, 1, T] the same over all areas only."""
         keep = self.kept_rows(budgets, classes)
         return self._curves(self._overall_truth, keep, classes)
 
     def average(
         self, budgets: Sequence[Budget], classes: _Rows, *, images: _Mask | None = None
     ) -> dict[str, float]:
-        """AP, APr, APc and APf, the means over classes (rows), NaN where undefined; of some of the
-        images where a mask ([I]) is given."""
+        """AP, APr, APc and APf: means over classes (rows), NaN where undefined; restricted to some
+        images by a mask ([I]), if given."""
         keep, truth = self._part(self.kept_rows(budgets, classes), images)
 
         def values() -> dict[str, float]:
@@ -194,8 +191,8 @@ class Pair:
         groups: Groups | None = None,
         bounds: bool = False,
     ) -> dict[str, float]:
-        """The same of AP-Pool; or other metrics, of other groups of classes. `bounds` says that
-        `pooled_range` will be asked for as well."""
+        """The same for AP-Pool, or other metrics of other groups of classes. `bounds` announces
+        that `pooled_range` will be called as well."""
         groups = self._groups if groups is None else groups
         keep, truth = self._part(self.kept_rows(budgets, classes), images)
 
@@ -223,7 +220,7 @@ class Pair:
         return mean_range(low, high)
 
     def pooled_range(self, budgets: Sequence[Budget], classes: _Rows, groups: Groups) -> TieRange:
-        """The same of AP-Pool."""
+        """The same for AP-Pool."""
         bounding = bounding_matches(self.matches)
         if bounding is None:
             return mean_range(self._pool_curves(budgets, classes, groups))
@@ -236,7 +233,7 @@ class Pair:
         return mean_range(*found)
 
     def pools(self, classes: _Rows, groups: Groups) -> Pools:
-        """Classes (rows) in one ranking, and then each group of them."""
+        """Pools of classes (rows): all in one ranking, then each group."""
         members = [classes, *restricted(groups, classes).values()]
         key = tuple(rows.tobytes() for rows in members)
         if key not in self._pools:
@@ -244,11 +241,11 @@ class Pair:
         return self._pools[key]
 
     def instances(self, classes: _Rows) -> int:
-        """How many objects of the classes there are to be found."""
+        """The number of objects of the classes to find."""
         return int(self.matches.truth[classes, 0].sum())
 
     def forget(self) -> None:
-        """Frees what was worked out on top of the match; it is made again where it is asked for."""
+        """Frees what was derived from the match; it is recomputed when needed."""
         for name in ("_ranks", "_row_images"):
             self.__dict__.pop(name, None)
         self._answers.clear()
@@ -256,7 +253,7 @@ class Pair:
         self._pools.clear()
 
     def facts(self, classes: int | None = None) -> dict[str, Any]:
-        """What was evaluated, for the output; `classes` is how many, where not all of them."""
+        """What was evaluated, for the output; `classes` is their number, if not all."""
         dropped = {} if self.dropped is None else {"duplicates_dropped": self.dropped}
         return {
             "ground_truth": self.gt.source,
@@ -273,7 +270,7 @@ class Pair:
         }
 
     def _cutting(self, budgets: Sequence[Budget]) -> list[Budget]:
-        """Those of the budgets that take something away."""
+        """The budgets that remove anything."""
         return [budget for budget in budgets if budget.limit < budget.most(self.results)]
 
     @cached_property
@@ -291,7 +288,7 @@ class Pair:
     def _part(
         self, keep: _Mask | None, images: _Mask | None
     ) -> tuple[_Mask | None, NDArray[np.int64]]:
-        """The rows kept that are of some images, and [C, 1] the objects to be found there."""
+        """The kept rows that belong to some images, and [C, 1] the objects to find there."""
         if images is None:
             return keep, self._overall_truth
         gt, here = self.gt, self.rows_in(images)
@@ -301,7 +298,7 @@ class Pair:
 
     @property
     def _overall_truth(self) -> NDArray[np.int64]:
-        """[C, 1] the objects to be found, without ranges of area."""
+        """[C, 1] the objects to find, over all areas."""
         return np.ascontiguousarray(self.matches.truth[:, :1])
 
     def _curves(
@@ -313,7 +310,7 @@ class Pair:
         own: bool = True,
         ties: Ties | None = None,
     ) -> Curves:
-        """The curves of classes; of what was asked before where the truth is the pair's `own`."""
+        """The curves of classes; reuses earlier curves if the truth is the pair's `own`."""
         wanted = np.zeros_like(truth)
         wanted[classes] = truth[classes]  # others have nothing to find: undefined
 
@@ -336,7 +333,8 @@ class Pair:
         return found
 
     def _pool_curves(self, budgets: Sequence[Budget], classes: _Rows, groups: Groups) -> Curves:
-        """The curves of classes in one ranking and of groups of them, with bounds of the first."""
+        """The curves of all classes in one ranking and of groups of them, with bounds of the
+        first."""
         rows = (classes, *groups.values())
 
         def curves() -> Curves:
@@ -362,7 +360,7 @@ class Pair:
         keep: _Mask | None,
         *arrays: NDArray[np.int64],
     ) -> _Answer:
-        """What was worked out before for equal rows, whatever the budgets: many keep all."""
+        """The cached answer for equal rows, whatever the budgets: many budgets keep all rows."""
         key = (kind, self._digest(keep), *(array.tobytes() for array in arrays))
         if key not in self._answers:
             self._answers[key] = make()
@@ -370,7 +368,7 @@ class Pair:
         return answer
 
     def _digest(self, keep: _Mask | None) -> tuple[int, int]:
-        """The same for equal rows, and for others with a chance of one in 2^64."""
+        """A digest: equal for equal rows, and for different rows with probability 2^-64."""
         if keep is None:
             return 0, -1
         if self._digested is None or self._digested[0] is not keep:
@@ -380,7 +378,7 @@ class Pair:
 
 
 def headline(facts: Mapping[str, Any]) -> str:
-    """What was evaluated, in a line."""
+    """What was evaluated, on one line."""
     dropped = facts.get("duplicates_dropped")
     left_out = "" if dropped is None else f", {dropped:,} duplicates dropped"
     return (

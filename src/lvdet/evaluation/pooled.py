@@ -1,4 +1,4 @@
-"""AP-Pool: matching inside each class, one ranking over all classes (the paper, section 6)."""
+"""AP-Pool: matching within each class, then one ranking over all classes (the paper, section 6)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from lvdet.threads import thread_count
 
 
 class Pools:
-    """Pools of classes (rows), each with its detections in one ranking: by falling score over all
-    its classes, equal scores by image, then class, then rank in that class and image."""
+    """Pools of classes (rows), each with its detections in one ranking: by descending score over
+    all its classes, equal scores by image, then class, then rank in that class and image."""
 
     def __init__(self, matches: Matches, pools: Sequence[NDArray[np.int64]]) -> None:
         self._matches, self._pools = matches, pools
@@ -47,7 +47,7 @@ class Pools:
         )
 
     def ties(self, score: NDArray[np.float64]) -> Ties:
-        """Those of the first pool; score: [N], over the ranking."""
+        """The ties of the first pool; score: [N], over the ranking."""
         matches = self._matches
         offsets = np.array([0, len(matches)])
         return Ties.of(self._outcomes[0], offsets, matches.together, matches.detection, score)
@@ -84,7 +84,7 @@ class Pools:
 
 
 def _pooled(matches: Matches, member: NDArray[np.uint8]) -> Outcomes:
-    """The outcomes over all areas in the one ranking, a scope for each pool ([pools, C])."""
+    """The outcomes over all areas in the single ranking, one scope per pool ([pools, C])."""
     return Outcomes(
         *_native.pool_outcomes(
             matches.outcomes.columns,

@@ -1,4 +1,4 @@
-"""Precision at each recall, to be drawn: of every class, and of pools of classes."""
+"""Precision at each recall, for plots: of every class, and of pools of classes."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class PrecisionRecall:
-    """Curves under one budget; NaN where there is nothing to find.
+    """Curves under one budget; NaN if there is nothing to find.
 
     recalls:    [101]
     classes:    [C, 101] mean over the IoU thresholds, so that a curve's mean is the class's AP
     classes_50: [C, 101] at the first IoU threshold
-    pools:      [101] each, the mean over IoU thresholds of all classes in one ranking ("all"),
-                and of the classes of each frequency: a curve's mean is AP-Pool
-    budget:     what limits the detections
+    pools:      [101] each, the mean over IoU thresholds of all classes in one ranking ("all"), and
+                of the classes of each frequency: a curve's mean is AP-Pool
+    budget:     the limits on detections, in words
     """
 
     recalls: Floats

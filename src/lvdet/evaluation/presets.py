@@ -1,4 +1,4 @@
-"""How other projects made the numbers they published.
+"""How other projects compute the numbers they publish.
 
 docs/reproducing.md says where each row was read: file and line.
 """
@@ -15,7 +15,7 @@ from lvdet.limits.budgets import Budget, describe, parse_budget
 from lvdet.matching.match_options import DEFAULT, MatchOptions
 from lvdet.tables.ground_truth import GroundTruth
 
-_CHUNKS = "keeps 300 detections per image of every 40 classes during inference"
+_CHUNKS = "keeps 300 detections per image and group of 40 classes during inference"
 
 
 @dataclass(frozen=True)
@@ -41,21 +41,21 @@ class Preset:
 
     @property
     def budgets(self) -> tuple[Budget, ...]:
-        """The chain as values."""
+        """The chain of limits as budgets."""
         return parse_budget(self.chain)
 
     def options(self, asked: MatchOptions) -> MatchOptions:
-        """How detections are compared, where that is left to the preset."""
+        """How detections are compared, as far as the preset leaves that open."""
         if replace(asked, iou=None) != DEFAULT:
             raise InputError(
                 f"preset {self.name!r} cannot be combined with thresholds or exact_lvis"
             )
         if asked.iou is not None and self.iou not in (None, asked.iou):
-            raise InputError(f"preset {self.name!r} compares by {self.iou}, not by {asked.iou}")
+            raise InputError(f"preset {self.name!r} compares with iou {self.iou}, not {asked.iou}")
         return replace(asked, iou=asked.iou or self.iou, exact_lvis=True, mask_area=self.mask_area)
 
     def require(self, gt: GroundTruth) -> None:
-        """Refuses annotations of the other kind."""
+        """Raises for annotations of the other kind."""
         if gt.federated != self.federated:
             kinds = {True: "LVIS", False: "COCO"}
             raise InputError(
@@ -64,18 +64,18 @@ class Preset:
             )
 
     def notes(self, iou: str) -> list[str]:
-        """What was applied, and what could not be, in sentences."""
+        """What was applied and what could not be, in sentences."""
         area = ""
         if iou != "bbox" and self.federated:
             area = ", a detection's area is its " + (
-                "mask's" if self.mask_area else "box's where it has one"
+                "mask's" if self.mask_area else "box's if it has one"
             )
         tool = "lvis" if self.federated else "pycocotools"
         found = [f"Evaluated like {self.title}: {self.chain}, the quirks of {tool}{area}."]
         if self.missing:
             found.append(
-                f"{self.title} also {self.missing}, which a results file does not show: lvdet "
-                f"applied {self.chain} alone."
+                f"{self.title} also {self.missing}, which cannot be seen in a results file: "
+                f"lvdet applied {self.chain} alone."
             )
         return found
 
@@ -122,7 +122,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
 
 
 def preset(name: str) -> Preset:
-    """The preset of a name."""
+    """The preset with the given name."""
     if name not in PRESETS:
         raise InputError(f"unknown preset {name!r}, expected one of {', '.join(PRESETS)}")
     return PRESETS[name]

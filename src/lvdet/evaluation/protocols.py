@@ -44,7 +44,7 @@ COCO_RECALLS = (1, 10, 100)
 
 @dataclass(frozen=True)
 class Protocol:
-    """A way to a number: budgets, then the mean over classes or one pool of them."""
+    """A way to compute AP: budgets, then the mean over classes or one pool."""
 
     name: str
     budgets: tuple[Budget, ...]
@@ -52,13 +52,13 @@ class Protocol:
 
 
 def old_budget(federated: bool) -> Budget:
-    """The limit of the official tools: LVIS's, or COCO's."""
+    """The limit of the official tool, LVIS's or COCO's."""
     return PerImage(LVIS_PER_IMAGE) if federated else PerImageClass(COCO_PER_IMAGE_CLASS)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What `evaluate` is asked for; the fields are its arguments."""
+    """The request to `evaluate`; the fields are its arguments."""
 
     protocols: Sequence[str] = PROTOCOLS
     dets_per_image: int | None = None
@@ -91,16 +91,16 @@ class Plan:
 
     @property
     def preset(self) -> Preset | None:
-        """How another project evaluates, where its number is asked for."""
+        """How the other project evaluates, if `like` names one."""
         return None if self.like is None else preset(self.like)
 
     def options(self, asked: MatchOptions) -> MatchOptions:
-        """How detections are compared, where that is left to the plan."""
+        """How detections are compared, as far as the plan leaves that open."""
         return asked if self.preset is None else self.preset.options(asked)
 
     def chosen(self, gt: GroundTruth) -> list[Protocol]:
-        """The protocols by name, with their usual budgets where none is given, and then the
-        budgets; or the preset's alone."""
+        """The protocols by name, with default budgets if none is given, followed by the extra
+        budgets; or only the preset."""
         if self.preset is not None:
             self.preset.require(gt)
             return [Protocol(self.preset.name, self.preset.budgets)]
@@ -122,12 +122,12 @@ class Plan:
         return list(dict.fromkeys([*(known[name] for name in names), *chains]))
 
     def selected(self, gt: GroundTruth) -> NDArray[np.int64]:
-        """Rows of the classes evaluated."""
+        """Rows of the evaluated classes."""
         return select(gt, self.classes, resolve_groups(gt.categories, self.groups))
 
     def needs(self, gt: GroundTruth) -> list[Need]:
-        """What of a results file can matter: what the first budget of each protocol leaves. COCO's
-        limit is no first step: classes that the annotations do not have may count in the next."""
+        """The part of a results file that can matter: what the first budget of each protocol
+        keeps."""
         chosen = self.chosen(gt)
         needed = [_first(item.budgets) for item in chosen]
         if not gt.federated and any(item.name == "old" for item in chosen):
@@ -157,26 +157,26 @@ def evaluate(
     drop_duplicates: bool = False,
     progress: Progress | None = None,
 ) -> Evaluation:
-    """Evaluates detections under all protocols asked for, from one match.
+    """Evaluates detections under all requested protocols, from one match.
 
     gt, detections: tables, or paths of files, which are read in bounded memory.
-    iou: "bbox", "segm" or "boundary"; by default segm where there are masks.
-    dets_per_image: budget of AP-Old over all classes of an image, in place of LVIS's 300 per
+    iou: "bbox", "segm" or "boundary"; segm by default if there are masks.
+    dets_per_image: budget of AP-Old, per image and across all classes, instead of LVIS's 300 per
         image or COCO's 100 per image and class.
-    dets_per_class: budget of AP-Fixed and AP-Pool, in place of 10,000.
-    classes: evaluate only these ("rc", a group, or names or ids); other detections are taken away
-        before any budget counts.
-    groups: more groups of classes, each with its AP: {"novel": ["cat", 17], …}.
-    budgets: more budgets, each a chain of limits that apply one after the other; the mean over
-        classes under each: [(PerImage(1000), PerClass(10_000))].
-    like: evaluate as another project does, in place of the protocols: "glip", "detectron2", …
-    agnostic_recall: limits per image, such as [100, 300, 1000]: the share of objects that so many
-        detections find, whatever their class.
-    exact_lvis: repeat the quirks of lvis and pycocotools (see `match`), among them that
-        detections of unknown classes use up the image's budget.
-    drop_duplicates: leave out exact repeats of an image's detections.
-    progress: called with what is being read; what it gives is entered while that lasts, and may
-        be a function to be told of the progress.
+    dets_per_class: budget of AP-Fixed and AP-Pool, instead of 10,000.
+    classes: evaluate only these ("rc", a group, or names or ids); other detections are dropped
+        before any budget applies.
+    groups: additional groups of classes to report AP for: {"novel": ["cat", 17], …}.
+    budgets: additional budgets to report AP for, each a chain of limits applied in order:
+        [(PerImage(1000), PerClass(10_000))].
+    like: reproduce another project's evaluation instead of the protocols: "glip", "detectron2", …
+    agnostic_recall: limits per image, such as [100, 300, 1000]: the share of objects that the best
+        detections find at each limit, whatever their class.
+    exact_lvis: reproduce the quirks of lvis and pycocotools (see `match`); for example, detections
+        of unknown classes use up the image's budget.
+    drop_duplicates: drop exact duplicates among an image's detections.
+    progress: called at the start of each long task; returns a context manager that may yield a
+        function to report progress to (see `lvdet.files.progress.Progress`).
     """
     plan = Plan(
         protocols, dets_per_image, dets_per_class, classes, groups, budgets, like, agnostic_recall
@@ -194,7 +194,7 @@ def evaluate(
 
 
 def evaluate_pair(pair: Pair, plan: Plan) -> Evaluation:
-    """The same for a pair that was read for what the plan needs."""
+    """Evaluates a pair that was read for the plan's needs."""
     truth = pair.gt
     chosen = plan.chosen(truth)
     every_group = resolve_groups(truth.categories, plan.groups)
@@ -249,7 +249,7 @@ def _first(budgets: Sequence[Budget]) -> Budget | None:
 def _run(
     protocol: Protocol, pair: Pair, classes: NDArray[np.int64], groups: Groups
 ) -> ProtocolResult:
-    """What a protocol says of classes (rows) and groups of them."""
+    """The result of a protocol for classes (rows) and groups of them."""
     budget = describe(protocol.budgets)
     of_groups = group_metrics(list(groups))
     if protocol.pooled:

@@ -1,4 +1,4 @@
-"""How high scores are for rare, common and frequent classes (the paper, section 5)."""
+"""How high the scores of rare, common and frequent classes are (the paper, section 5)."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class ScoreLevel:
 
 @dataclass(frozen=True)
 class ScoreLevels:
-    """The scores of each frequency group ("all" where there are none).
+    """The scores of each frequency group ("all" if there are none).
 
-    relative: whether they are divided by the mean score of frequent classes, so that it is 1; not
-              where there are none, nor where that is no positive number
-    budget: what limits the detections
+    relative: whether scores are divided by the mean score of frequent classes; not if there are
+        none, or if that mean is not positive
+    budget: the limits on detections, in words
     """
 
     levels: dict[str, ScoreLevel]
@@ -39,7 +39,7 @@ class ScoreLevels:
 
 
 def score_levels(pair: Pair, budget: Budget) -> ScoreLevels:
-    """The levels of the detections that a budget leaves, verified or not."""
+    """The score levels of the detections that a budget keeps, verified or not."""
     gt, ranking = pair.gt, pair.results.ranking
     keep = pair.kept([budget])
     known = category_rows(gt, ranking)

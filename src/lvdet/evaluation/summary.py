@@ -1,4 +1,4 @@
-"""The metrics, as rows of a table, and their values from curves."""
+"""The metrics, as rows of a table, and their values computed from curves."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ Groups: TypeAlias = Mapping[str, NDArray[np.int64]]
 
 @dataclass(frozen=True)
 class Metric:
-    """A mean over classes: of precision or recall, at one IoU or all, for one range of area
-    and one group of classes."""
+    """A mean over classes: of precision or recall, at one IoU or all, for one area range and one
+    group of classes."""
 
     name: str
     recall: bool = False
@@ -70,13 +70,14 @@ def summarize(
     *,
     whole: NDArray[np.int64] | None = None,
 ) -> dict[str, float]:
-    """The value of each metric, a mean over curves of these matches; NaN where none defines it.
-    `groups`, and `whole` for a metric without a group, say which curves (rows); None for all."""
+    """The value of each metric: a mean over the curves of these matches, NaN if none defines it.
+    `groups` lists the curves (rows) of each group, and `whole` those of metrics without a group;
+    None for all."""
     return {metric.name: _value(metric, curves, matches, groups, whole) for metric in metrics}
 
 
 def defined(values: Mapping[str, float]) -> dict[str, float | None]:
-    """The values as they are written: None where undefined."""
+    """The values as written to files: None where undefined."""
     return {name: None if np.isnan(value) else value for name, value in values.items()}
 
 

@@ -1,6 +1,6 @@
 """How far AP depends on the order of equal scores.
 
-At each IoU threshold the worst order has the right rows of a score last, and the best has them
+At each IoU threshold, the worst order puts the correct rows of a score last, and the best puts them
 first: `average_precision.Ties` are walked so, beside the order of the file.
 """
 
@@ -21,20 +21,20 @@ NOTABLE = 0.0005
 
 @dataclass(frozen=True)
 class TieRange:
-    """The lowest and the highest AP over all orders of equal scores; NaN where undefined."""
+    """The lowest and highest AP over all orders of equal scores; NaN where undefined."""
 
     low: float
     high: float
 
     @property
     def notable(self) -> bool:
-        """Whether the order matters."""
+        """Whether the order makes a difference."""
         return self.high - self.low > NOTABLE
 
 
 def mean_range(low: Curves, high: Curves | None = None) -> TieRange:
-    """The mean of the bounds over those rankings that have objects to find: of one set of curves,
-    or of those at worst and at best."""
+    """The mean of the bounds over the rankings that have objects to find, from one set of curves or
+    from those of the worst and best order."""
     bounds = low.lowest, (low if high is None else high).highest
     known = (one[~np.isnan(one)] for one in bounds)
     return TieRange(*(float(one.mean()) if one.size else float("nan") for one in known))
@@ -43,7 +43,7 @@ def mean_range(low: Curves, high: Curves | None = None) -> TieRange:
 def tied_rows(
     matches: Matches, score: NDArray[np.float64], keep: NDArray[np.bool_] | None, *, pooled: bool
 ) -> int:
-    """How many of the rows that are kept share their score with another of their ranking."""
+    """The number of kept rows that share their score with another row of their ranking."""
     order = matches.together if pooled else np.arange(len(matches), dtype=np.int32)
     if keep is not None:
         order = order[keep[order]]
@@ -56,21 +56,21 @@ def tied_rows(
 
 
 def tie_warning(source: str, moved: Sequence[tuple[str, TieRange, int]]) -> str:
-    """That the order of equal scores moves these numbers, of so many tied rows, in a sentence."""
+    """A sentence that warns that the order of equal scores affects these numbers."""
     texts = [
         f"{name} lies between {100 * one.low:.2f} and {100 * one.high:.2f} ({tied:,} detections "
         "share their score with another)"
         for name, one, tied in moved
     ]
     return (
-        f"{source} has equal scores, and no order among them is right: depending on it, "
-        f"{'; '.join(texts)}. Write scores with all their digits."
+        f"{source} has equal scores, whose order is arbitrary: depending on it, "
+        f"{'; '.join(texts)}. Write scores at full precision."
     )
 
 
 def bounding_matches(matches: Matches) -> tuple[Matches, Matches] | None:
     """The match at worst and at best, over all areas alone, where it depends itself on the order of
-    equal scores in an image; None where it does not.
+    equal scores in an image; None if it does not.
 
     Rows that another order might match otherwise are wrong in the one, and right in the other
     wherever they could match anything: bounds, which need not be attained.

@@ -1,4 +1,4 @@
-"""Was a results file truncated, and which detections do budgets miss then."""
+"""Detects whether a results file was truncated, and which detections budgets then miss."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from lvdet.tables.ground_truth import GroundTruth
 from lvdet.tables.problems import category_rows
 from lvdet.tables.results import Results
 
-#: Limits that tools are known to cut at. An image or class at just one of these, and none above
+#: Limits that tools are known to truncate at. An image or class at exactly one of these, and none
+# above
 #: it, is no accident.
 USUAL_PER_IMAGE = frozenset({100, 200, 300, 500, 1_000, 2_000, 3_000, 5_000, 10_000})
 USUAL_PER_CLASS = frozenset({1_000, 3_000, 5_000, 10_000, 20_000, 30_000, 50_000, 100_000})
-#: At any other number, a file counts as cut where this many images (classes) have exactly that
+#: At any other number, a file counts as truncated if this many images (classes) have exactly that
 #: number, their most, …
 ENOUGH = 5
 #: … and are more than all those up to this share below it, or one below.
@@ -34,19 +35,19 @@ class Cut(NamedTuple):
 
     @property
     def certain(self) -> bool:
-        """Whether there are enough of them to say so without reserve."""
+        """Whether there are enough of them to be certain."""
         return self.at_limit >= ENOUGH
 
 
 def image_cut(counts: NDArray[np.int64]) -> Cut | None:
-    """Where a file was cut by image; None where nothing speaks for it. `counts` are the detections
-    of all images."""
+    """Truncation per image; None if there is no evidence. `counts` are the detections of all
+    images."""
     return _cut(counts, USUAL_PER_IMAGE)
 
 
 def class_cut(counts: NDArray[np.int64]) -> Cut | None:
-    """Where a file was cut by class; None where nothing speaks for it. `counts` are the detections
-    of all classes."""
+    """Truncation per class; None if there is no evidence. `counts` are the detections of all
+    classes."""
     return _cut(counts, USUAL_PER_CLASS)
 
 
@@ -61,7 +62,7 @@ def _cut(counts: NDArray[np.int64], usual: frozenset[int]) -> Cut | None:
 
 
 def class_counts(gt: GroundTruth, results: Results) -> NDArray[np.int64]:
-    """[C] how many detections of each class of the annotations the file has."""
+    """[C] the number of detections in the file of each class of the annotations."""
     rows = category_rows(gt, results.ranking)
     counts = np.zeros(len(gt.categories), dtype=np.int64)
     np.add.at(counts, rows[rows >= 0], results.per_class[rows >= 0])
@@ -70,9 +71,9 @@ def class_counts(gt: GroundTruth, results: Results) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, eq=False)
 class Cuts:
-    """How a file was cut.
+    """How a file was truncated.
 
-    by_image, by_class: None where nothing speaks for such a cut
+    by_image, by_class: None if nothing speaks for such a cut
     images, classes: how many images and classes have detections
     counts: [C] as of `class_counts`
     certain: the highest limit per image that finds, in spite of the cut by class, what it would
@@ -88,7 +89,7 @@ class Cuts:
 
     @staticmethod
     def of(gt: GroundTruth, results: Results) -> Cuts:
-        """What the numbers of detections say."""
+        """Derives the truncation from the numbers of detections."""
         by_class = class_cut(results.per_class)
         return Cuts(
             image_cut(results.per_image),
@@ -100,8 +101,8 @@ class Cuts:
         )
 
     def incomplete(self, budgets: Sequence[Budget], classes: NDArray[np.int64]) -> bool:
-        """Whether the file lacks detections that the budgets would keep of these classes (rows of
-        the annotations' categories)."""
+        """Whether the file lacks detections of these classes (rows of the annotations' categories)
+        that the budgets would keep."""
         return self.missed_by_image(budgets, classes) or self.missed_by_class(budgets, classes)
 
     def missed_by_image(self, budgets: Sequence[Budget], classes: NDArray[np.int64]) -> bool:
@@ -133,7 +134,8 @@ class Cuts:
         return isinstance(first, PerImage) and first.limit > self.certain and self._touches(classes)
 
     def _touches(self, classes: NDArray[np.int64]) -> bool:
-        """Whether one of the classes is so large that the cut by class may have shortened it."""
+        """Whether one of the classes is so large that truncation per class may have shortened
+        it."""
         return self.by_class is not None and bool(
             (self.counts[classes] >= self.by_class.limit).any()
         )

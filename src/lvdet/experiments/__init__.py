@@ -1,1 +1,1 @@
-"""The paper's tables and figures as runs of trained detectors."""
+"""The paper's tables and figures, as runs of trained detectors."""

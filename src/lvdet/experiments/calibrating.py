@@ -1,4 +1,4 @@
-"""What calibration does to a run: the paper's methods, fitted on training images and on the
+"""The effect of calibration on a run: the paper's methods, fitted on training images and on the
 evaluated ones."""
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def calibrated(
     old: PerImage,
     fixed: PerClass,
 ) -> tuple[dict[str, dict[str, float]], dict[str, Any], dict[str, Any]]:
-    """Numbers and samples by condition, and an example.
+    """Metrics and samples by condition, and an example.
 
     The detections are the best of each class by the detector's own score; "identity" keeps it.
     """
@@ -48,11 +48,11 @@ def calibrated(
         for method in (IDENTITY, *SHOWN):
             score = trial.scores(Recipe.of(method), pair.results.ranking)
             after = pair.with_scores(score)
-            worth, condition = trial.worth(after), f"{source}:{method}"
+            result, condition = trial.evaluate(after), f"{source}:{method}"
             measures[condition] = {
-                **{f"pool.{name}": value for name, value in worth.pool.items()},
-                **{f"fixed.{name}": value for name, value in worth.fixed.items()},
-                "ece": worth.errors.overall.expected,
+                **{f"pool.{name}": value for name, value in result.pool.items()},
+                **{f"fixed.{name}": value for name, value in result.fixed.items()},
+                "ece": result.errors.overall.expected,
             }
             if metrics := claimed(condition):
                 samples[condition] = resampled(after, old, fixed, metrics)

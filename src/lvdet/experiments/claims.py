@@ -1,4 +1,4 @@
-"""What the paper says, as statements that results can be held against: `claims.toml`."""
+"""The paper's claims as statements that results can be tested against: `claims.toml`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Claim:
 
     @property
     def terms(self) -> list[tuple[str, str, float]]:
-        """The condition, the metric and the weight of each term."""
+        """The condition, metric and weight of each term."""
         found = []
         for key, weight in self.metrics.items():
             condition, _, metric = key.rpartition("/")
@@ -43,6 +43,6 @@ class Claim:
 
 @cache
 def all_claims() -> tuple[Claim, ...]:
-    """All of them, in the paper's order."""
+    """All claims, in the paper's order."""
     content = tomllib.loads(_FILE.read_text(encoding="utf-8"))
     return tuple(Claim(**values) for values in content["claims"])

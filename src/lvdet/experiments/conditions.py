@@ -19,7 +19,7 @@ NMS, LIMITS, CALIBRATION = PARTS = ("nms", "limits", "calibration")
 
 
 def part_of(condition: str) -> str | None:
-    """The part of a run in which a condition is measured; None where every run has it."""
+    """The part of a run in which a condition is measured; None if every run has it."""
     kind = condition.replace(":", "=").partition("=")[0]
     if condition in (OWN, SCORES):
         return None
@@ -33,7 +33,7 @@ def part_of(condition: str) -> str | None:
 
 
 def limits_of(condition: str, image_factor: float, class_factor: float) -> Limits:
-    """The limits of a condition, at a scale that has so much of the paper's budgets."""
+    """The limits of a condition, at a scale with a given fraction of the paper's budgets."""
     parts = dict(part.split("=") for part in condition.split(","))
     image, group = parts.get("image"), parts.get("class")
     return Limits(

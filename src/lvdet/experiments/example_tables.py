@@ -1,4 +1,4 @@
-"""Figures that show a single image, and the toy example, as tables."""
+"""Tables for figures that show a single image, and for the toy example."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SIDES = {"teaser": ("dropped", "added"), "calibrated": ("before", "after")}
 
 
 def example_layouts(experiment: Experiment, results: ResultSet) -> list[Layout]:
-    """The table of an example; none before there is a run that has it."""
+    """The table of an example; empty before a run has it."""
     if experiment.example == "toy":
         return [_toy(experiment)]
     config = experiment.rows[0].config
@@ -27,7 +27,7 @@ def example_layouts(experiment: Experiment, results: ResultSet) -> list[Layout]:
 
 
 def _exchange(experiment: Experiment, found: dict[str, Any]) -> Layout:
-    """Two lists of detections beside each other."""
+    """Two lists of detections side by side."""
     left, right = _SIDES[experiment.example]
     head = ["", left, "score", "", right, "score", ""]
     lines = [

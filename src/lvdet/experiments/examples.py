@@ -35,8 +35,8 @@ def reranking_example(pair: Pair, old: PerImage, fixed: PerClass) -> dict[str, A
 
 
 def calibration_example(pair: Pair, after: NDArray[np.float64]) -> dict[str, Any]:
-    """The image whose best detections are right more often by new scores ([N]), by most: its best
-    before and after."""
+    """The image in which new scores ([N]) most increase the share of correct detections among the
+    best: its best before and after."""
     ranking = pair.results.ranking
     outcome = outcomes(pair.matches, len(ranking))
     image = ranking.image

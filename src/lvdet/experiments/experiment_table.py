@@ -1,4 +1,4 @@
-"""An experiment's table, in the paper's layout, beside the paper's own figures."""
+"""An experiment's table in the paper's layout, beside the paper's numbers."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from lvdet.rendering.table_text import Cell, Layout, percent, signed
 
 @dataclass(frozen=True)
 class Number:
-    """A number over seeds, and the paper's in percent or as it is; NaN and None where there is
-    none."""
+    """A metric over seeds and the paper's value, in percent or as it is; NaN and None if
+    missing."""
 
     values: tuple[float, ...]
     paper: float | None = None
 
     @property
     def mean(self) -> float:
-        """NaN where there are no values."""
+        """NaN without values."""
         return float(np.mean(self.values)) if self.values else math.nan
 
     @property
     def deviation(self) -> float:
-        """The standard deviation over seeds, NaN where there are fewer than two."""
+        """The standard deviation over seeds, NaN for fewer than two."""
         return float(np.std(self.values, ddof=1)) if len(self.values) > 1 else math.nan
 
     def text(self, count: bool) -> str:
-        """The mean, and the standard deviation where there is one."""
+        """The mean, with the standard deviation if there is one."""
         if count:
             return "–" if math.isnan(self.mean) else f"{self.mean:,.4g}"
         spread = "" if math.isnan(self.deviation) else f" ± {percent(self.deviation)}"
@@ -71,18 +71,18 @@ class ExperimentTable(Result):
 
     @property
     def measured(self) -> bool:
-        """Whether there is a number, or what stands for a table."""
+        """Whether there are any measurements, or what replaces a table."""
         if self.experiment.example:
             return bool(self.layouts())
         lines = [line for table in self.numbers.values() for line in table.values()]
         return any(number.values for line in lines for number in line)
 
     def title(self) -> str:
-        """What the paper's caption begins with, and where it is from."""
+        """The paper's caption and label."""
         return f"{self.experiment.title} ({self.experiment.label}), {self.scale.title}"
 
     def layouts(self) -> list[Layout]:
-        """The tables that people read."""
+        """The tables for readers."""
         one = self.experiment
         if one.example:
             return example_layouts(one, self.results)
@@ -94,7 +94,7 @@ class ExperimentTable(Result):
         return tables
 
     def notes(self) -> list[str]:
-        """What there is to say where nothing is measured, and of rows that lack detections."""
+        """Notes on experiments without measurements, and on rows that lack detections."""
         cut = sorted({at for config, at in self.experiment.wanted() if self._truncated(config, at)})
         found = [self.experiment.note] if self.experiment.note else []
         if cut:
@@ -185,7 +185,7 @@ class ExperimentTable(Result):
 
 
 def _quoted(paper: float | None, count: bool) -> str:
-    """A figure of the paper, as it prints it."""
+    """A number as the paper prints it."""
     if paper is None:
         return ""
     return f"{paper:,g}" if count else f"{paper:.1f}"
@@ -193,7 +193,7 @@ def _quoted(paper: float | None, count: bool) -> str:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ExperimentTables(Result):
-    """Several of them together."""
+    """Several experiment tables."""
 
     tables: list[ExperimentTable]
     scale: Scale
@@ -204,21 +204,21 @@ class ExperimentTables(Result):
     def of(
         cls, experiments: Iterable[Experiment], scale: Scale, results: ResultSet
     ) -> ExperimentTables:
-        """Those of experiments, from results of their scale."""
+        """The tables of experiments, from results at their scale."""
         inputs: dict[str, Any] = {"scale": scale.name, "runs": len(results)}
         tables = [ExperimentTable(one, scale, results, inputs, []) for one in experiments]
         return cls(tables, scale, inputs, [])
 
     def title(self) -> str:
-        """The scale, and how many runs there are."""
+        """The scale, and the number of runs."""
         return f"scale {self.scale.name}: {self.scale.title}; {self.inputs['runs']:,} runs"
 
     def layouts(self) -> list[Layout]:
-        """The tables of all."""
+        """All tables."""
         return [layout for table in self.tables for layout in table.layouts()]
 
     def notes(self) -> list[str]:
-        """The notes of all."""
+        """All notes."""
         return [note for table in self.tables for note in table.notes()]
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The images of a scale: drawn where they are not there yet, or those that configs name."""
+"""The images of a scale: drawn if missing, or as named by configs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lvdet.training.configuration.config import Config, Data
 def make_sets(
     scale: Scale, wanted: Iterable[str], folder: Path, progress: Progress | None = None
 ) -> None:
-    """Draws the sets that are not in the folder yet."""
+    """Draws the sets that are not yet in the folder."""
     for name in dict.fromkeys(wanted):
         target = _place(scale, name, folder)
         if target is not None and not (target / "annotations" / "val.json").is_file():
@@ -32,7 +32,7 @@ def make_sets(
 
 
 def data_of(scale: Scale, name: str, config: Config, folder: Path) -> Data:
-    """The files of a set: those that were drawn, or the config's, which have to be there."""
+    """The files of a set: those that were drawn, or those of the config, which must exist."""
     target = _place(scale, name, folder)
     if target is not None:
         target = target.absolute()
@@ -53,7 +53,7 @@ def data_of(scale: Scale, name: str, config: Config, folder: Path) -> Data:
 
 
 def _place(scale: Scale, name: str, folder: Path) -> Path | None:
-    """Where a set is drawn, by its settings; None where the scale draws none."""
+    """The folder that a set is drawn in, from its settings; None if the scale draws none."""
     if name not in scale.sets:
         return None
     settings = json.dumps(scale.sets[name].to_dict(), sort_keys=True)

@@ -1,8 +1,8 @@
-"""Verdicts on claims, by a rule that is fixed before the runs.
+"""Verdicts on claims, by a rule fixed before the runs.
 
 A claim holds where its effect lies on the right side of its bound, beyond the 95 % t-interval, and
-the 95 % interval of the image bootstrap says the same where there is one. It fails where both lie
-on the wrong side. Else, and always where a config has one seed alone, it is undecided.
+the 95 % interval of the image bootstrap says the same if there is one. It fails where both lie on
+the wrong side. Else, and always where a config has one seed alone, it is undecided.
 
 The t-interval is that of the mean over seeds, which are independent: the standard deviation is
 pooled over the configs of the experiment, each with one degree of freedom less than its seeds. The
@@ -30,7 +30,7 @@ LEVEL = 0.95
 
 @dataclass(frozen=True)
 class Interval:
-    """From where to where, as fractions."""
+    """An interval, as fractions."""
 
     low: float
     high: float
@@ -42,7 +42,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What results say of a claim; effects are fractions, None where there is none.
+    """The verdict on a claim; effects are fractions, None if there is none.
 
     seeds:     how many each config has
     by_seeds:  the t-interval
@@ -98,7 +98,7 @@ def judge(claim: Claim, results: ResultSet) -> Verdict:
 
 
 def decide(claim: Claim, interval: Interval) -> str:
-    """What an interval says of a claim."""
+    """The verdict that follows from an interval."""
     if not claim.sign:
         margin = claim.margin / 100
         if interval.low > -margin and interval.high < margin:
@@ -112,7 +112,7 @@ def decide(claim: Claim, interval: Interval) -> str:
 
 
 def _combined(claim: Claim, results: ResultSet, name: str) -> list[float]:
-    """The claim's combination of metrics for each seed of a config that has them all."""
+    """The claim's combination of metrics, for each seed for which a config has all of them."""
     found = []
     for seed in results.seeds(name):
         values = [results.value(name, seed, at, metric) for at, metric, _ in claim.terms]
@@ -124,7 +124,7 @@ def _combined(claim: Claim, results: ResultSet, name: str) -> list[float]:
 
 
 def _bootstrap(claim: Claim, results: ResultSet, effect: float) -> Interval | None:
-    """The interval over samples of images; None where some run has no samples, or others."""
+    """The interval over samples of images; None if a run has no samples, or different ones."""
     total: NDArray[np.float64] | float = 0.0
     for name, weight in claim.configs.items():
         drawn = [_samples(claim, results, name, seed) for seed in results.seeds(name)]

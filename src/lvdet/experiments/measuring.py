@@ -1,4 +1,4 @@
-"""What is measured of a detector: numbers by condition and metric, from one match per file."""
+"""Measures a detector: metrics by condition, with one match per file."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Measures: TypeAlias = dict[str, dict[str, float | None]]
 
 @dataclass(frozen=True)
 class Predicted:
-    """Annotations, and the files of detections.
+    """Annotations and files of detections.
 
     val:   by threshold of suppression, that of the config first
     train: of the training images, where calibration is measured
@@ -45,7 +45,7 @@ class Predicted:
 def measure(
     predicted: Predicted, scale: Scale, parts: Sequence[str], conditions: Iterable[str]
 ) -> dict[str, Any]:
-    """All that is kept of a run: "measures", "classes", "resamples" and "examples".
+    """Everything recorded for a run: "measures", "classes", "resamples" and "examples".
 
     conditions: those of limits that experiments look at
     """
@@ -98,7 +98,7 @@ def _own(evaluation: Evaluation) -> dict[str, float | None]:
 
 
 def _scores(pair: Pair, budget: PerClass) -> dict[str, float | None]:
-    """Mean and quantiles of each group's scores, the mean of frequent classes being 1."""
+    """Mean and quantiles of each group's scores, relative to the mean of frequent classes."""
     found: dict[str, float | None] = {}
     for group, level in score_levels(pair, budget).levels.items():
         found |= {f"{group}.count": level.count, f"{group}.mean": rounded(level.mean)}
@@ -108,7 +108,7 @@ def _scores(pair: Pair, budget: PerClass) -> dict[str, float | None]:
 
 
 def _limits(pair: Pair, rows: Mapping[str, Limits]) -> Measures:
-    """AP and AP-Pool under limits; "incomplete" where the file lacks detections that they allow."""
+    """AP and AP-Pool under limits; "incomplete" if the file lacks detections that they allow."""
     table = BudgetTable("limits", "", tuple(rows.values()))
     return {
         condition: {
@@ -123,7 +123,7 @@ def _limits(pair: Pair, rows: Mapping[str, Limits]) -> Measures:
 
 
 def _classes(evaluation: Evaluation) -> dict[str, list[Any]]:
-    """Columns with a row per class."""
+    """Columns with one row per class."""
     table = evaluation.per_class
     return {
         "id": table["id"].tolist(),

@@ -1,4 +1,4 @@
-"""A run: trained, predicted, measured, and told in one dictionary."""
+"""One run: trained, predicted, measured, and summarised in a dictionary."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ NMS_FIRST, NMS_OTHERS = 0.5, (0.1, 0.3, 0.7, 0.9)
 
 @dataclass(frozen=True)
 class Workshop:
-    """Where and how runs are made.
+    """Where and how runs are carried out.
 
     folder:  images, checkpoints and detections
     workers: processes that load images
@@ -46,18 +46,18 @@ class Workshop:
 
     @property
     def images(self) -> Path:
-        """Where sets are drawn."""
+        """The folder that sets are drawn in."""
         return self.folder / "images"
 
     def run_folder(self, run: Run) -> Path:
-        """The run's, as `lvdet train` leaves it."""
+        """The run's folder, as `lvdet train` leaves it."""
         return self.folder / "runs" / run.key
 
 
 def trained(run: Run, scale: Scale, workshop: Workshop) -> tuple[Config, float]:
-    """Trains a run unless it is trained already, resuming what is unfinished; the config, and the
-    seconds that it took, those before a stop included."""
-    begun, folder = time.monotonic(), workshop.run_folder(run)
+    """Trains a run unless it is already trained, resuming unfinished training; returns the config
+    and the training time in seconds, including time before interruptions."""
+    started, folder = time.monotonic(), workshop.run_folder(run)
     clock = folder.with_name(f"{folder.name}.seconds")
     before = float(clock.read_text(encoding="utf-8")) if clock.is_file() else 0.0
     config = _placed(run, scale, workshop)
@@ -65,7 +65,7 @@ def trained(run: Run, scale: Scale, workshop: Workshop) -> tuple[Config, float]:
         try:
             train(config, folder, device=workshop.device, resume=True)
         finally:
-            before += time.monotonic() - begun
+            before += time.monotonic() - started
             write_text(f"{before:.1f}\n", clock)
     return config, before
 
@@ -78,9 +78,9 @@ def conduct(
     conditions: Iterable[str],
     workshop: Workshop,
 ) -> dict[str, Any]:
-    """Everything that is kept of a run; detections are removed."""
+    """Carries out a run and returns everything recorded about it; detections are removed."""
     config, training = trained(run, scale, workshop)
-    begun = time.monotonic()
+    started = time.monotonic()
     folder = workshop.run_folder(run)
     data = data_of(scale, run.set, run.config, workshop.images)
     model = load_model(folder, device_of(workshop.device))
@@ -91,8 +91,8 @@ def conduct(
     if CALIBRATION in parts:
         own = _settings(scale, (), (), workshop, model)
         _predict(model, Path(data.train), Path(data.train_images), train_file, own)
-    predicting = time.monotonic() - begun
-    begun = time.monotonic()
+    predicting = time.monotonic() - started
+    started = time.monotonic()
     found = measure(
         Predicted(
             Path(data.val),
@@ -109,7 +109,7 @@ def conduct(
     seconds = {
         "training": round(training, 1),
         "predicting": round(predicting, 1),
-        "measuring": round(time.monotonic() - begun, 1),
+        "measuring": round(time.monotonic() - started, 1),
     }
     return {
         "key": run.key,
@@ -133,7 +133,7 @@ def conduct(
 
 
 def _placed(run: Run, scale: Scale, workshop: Workshop) -> Config:
-    """The config with the paths of this machine; nothing is evaluated while it trains."""
+    """The config with this machine's paths; nothing is evaluated during training."""
     data = data_of(scale, run.set, run.config, workshop.images)
     config = replace(run.config, data=Data(data.train, data.train_images))
     if run.parent is not None:
@@ -151,7 +151,7 @@ def _settings(
     workshop: Workshop,
     model: LoadedModel,
 ) -> Settings:
-    """How images are predicted: with as many detections as the highest limits need."""
+    """The prediction settings: enough detections for the highest limits."""
     image, group = scale.dets_per_image, scale.dets_per_class
     if LIMITS in parts:
         rows = [scale.limits(one) for one in conditions if part_of(one) == LIMITS]

@@ -48,12 +48,12 @@ class Column:
     count: bool = False
 
     def conditions(self, at: str) -> list[str]:
-        """The conditions that it looks at in a row of this one; the second is subtracted."""
+        """The conditions needed for a row of this column; the second one is subtracted."""
         return [at + self.after, *([at + self.less] if self.less else [])]
 
     @classmethod
     def of(cls, value: str | Mapping[str, Any]) -> Column:
-        """From a metric's name, or all of it."""
+        """From a metric's name, or a full description."""
         if not isinstance(value, str):
             return cls(**value)
         protocol, dot, metric = value.rpartition(".")
@@ -63,8 +63,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Row:
-    """A line of a table: a config under a condition. `against` is the label of the row that deltas
-    are taken from, "" for none; `paper` are the paper's figures, of the first columns."""
+    """A row of a table: a config under a condition."""
 
     label: str
     config: str
@@ -98,7 +97,7 @@ class Experiment:
     note: str = ""
 
     def wanted(self) -> Iterator[tuple[str, str]]:
-        """Which configs it looks at under which conditions."""
+        """The conditions needed for each config."""
         for row in self.rows:
             if self.example:
                 yield row.config, row.at
@@ -117,13 +116,13 @@ class Experiment:
 
 
 def names() -> list[str]:
-    """All tables and figures, in the paper's order."""
+    """The names of all tables and figures, in the paper's order."""
     order = {name: place for place, name in enumerate(_ORDER)}
     return sorted((path.stem for path in FOLDER.glob("*.toml")), key=lambda name: order[name])
 
 
 def experiment(name: str) -> Experiment:
-    """One of them, by the paper's label with or without tab: or fig:."""
+    """The experiment with the paper's label, with or without tab: or fig:."""
     bare = name.rpartition(":")[2]
     if bare not in names():
         raise InputError(f"unknown experiment {name!r} (see --list)")
@@ -131,7 +130,7 @@ def experiment(name: str) -> Experiment:
 
 
 def chosen(asked: Iterable[str]) -> list[Experiment]:
-    """The experiments of names, those that consist of others taken apart, without repeats."""
+    """The experiments with the given names; composite ones are expanded, without repeats."""
     found: dict[str, Experiment] = {}
     for name in asked:
         for one in [experiment(n) for n in names()] if name == ALL else [experiment(name)]:

@@ -1,4 +1,4 @@
-"""What is asked for: which experiments, at which scale, and how their runs are made."""
+"""A request: which experiments, at which scale, and how their runs are carried out."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from lvdet.files.writing import make_folder
 
 @dataclass(frozen=True)
 class Request:
-    """Experiments by name, and how to come by their results.
+    """Experiments by name, and how to obtain their results.
 
     out:      folder of results and tables
     work:     folder of images and checkpoints, which may be removed
@@ -33,7 +33,7 @@ class Request:
     jobs:     trainings at once
     only:     "i/n": the i-th of n parts of the runs
     seeds:    those to run; none: the scale's
-    deadline: seconds since `begun` after which nothing is left running
+    deadline: seconds since `started` after which nothing is left running
     say:      told of every run that is finished
     """
 
@@ -47,34 +47,36 @@ class Request:
     seeds: tuple[int, ...] = ()
     device: str | None = None
     deadline: float | None = None
-    begun: float = field(default_factory=time.monotonic)
+    started: float = field(default_factory=time.monotonic)
     say: Callable[[str], None] = field(default=lambda text: None)
 
     def __post_init__(self) -> None:
         if self.jobs < 1:
             raise InputError(f"--jobs is {self.jobs}, expected 1 or more")
         if self.deadline is not None and self.deadline <= 0:
-            raise InputError(f"--deadline is {self.deadline:g}, expected seconds above 0")
+            raise InputError(
+                f"--deadline is {self.deadline:g}, expected a positive number of seconds"
+            )
         part_of_graph(self.only)
 
     @cached_property
     def scale(self) -> Scale:
-        """The scale of the name."""
+        """The scale with the given name."""
         return read_scale(self.scale_name)
 
     @cached_property
     def experiments(self) -> list[Experiment]:
-        """Those of the names, each once."""
+        """The experiments, each once."""
         return chosen(self.names)
 
     @cached_property
     def graph(self) -> Graph:
-        """All their runs."""
+        """The graph of all their runs."""
         return graph(self.experiments, self.scale, self.seeds or self.scale.seeds)
 
     @cached_property
     def results(self) -> ResultSet:
-        """What there is already."""
+        """The existing results."""
         return read_results([*self.known, self.out])
 
     @property
@@ -84,21 +86,22 @@ class Request:
         return [run for run in self.graph.runs if not self.results.done(run, parts[run.key])]
 
     def chains(self) -> list[list[Run]]:
-        """The missing runs of this part of the graph, by what has to be trained first."""
+        """The missing runs of this part of the graph, grouped by the run that must be trained
+        first."""
         return self.graph.chains(self.missing, part_of_graph(self.only))
 
     @property
     def _end(self) -> float | None:
-        return None if self.deadline is None else self.begun + self.deadline
+        return None if self.deadline is None else self.started + self.deadline
 
     def tables(self) -> ExperimentTables:
-        """The tables, from what is done."""
+        """The tables, from the finished runs."""
         keys = [run.key for run in self.graph.runs]
         mine = self.results.of_scale(self.scale.name, keys)
         return ExperimentTables.of(self.experiments, self.scale, mine)
 
     def carry_out(self, progress: Progress | None = None) -> ExperimentTables:
-        """Makes what is missing, and the tables of all that there is then."""
+        """Carries out the missing runs; returns the tables of everything then available."""
         mine = read_results([self.out]).of_scale(self.scale.name)
         make_folder(self.out)
         try:
@@ -111,7 +114,8 @@ class Request:
         return tables
 
     def _make(self, mine: ResultSet, progress: Progress | None) -> None:
-        """Makes what is missing; each result is written beside `mine` as soon as it is there."""
+        """Carries out missing runs; each result is written beside `mine` as soon as it is
+        available."""
 
         def finished(result: dict[str, Any]) -> None:
             self.results.add(result)

@@ -1,4 +1,4 @@
-"""Numbers of bootstrap samples of the images, kept of each run in place of its detections.
+"""Metrics of bootstrap samples of the images, recorded for each run instead of its detections.
 
 The samples are the same for all runs of a scale. What two runs differ by on them has the errors
 that `lvdet compare` gives.
@@ -27,7 +27,7 @@ METRICS = tuple(f"{protocol}.{name}" for protocol in PROTOCOLS for name in NAMES
 
 @cache
 def claimed(condition: str) -> frozenset[str]:
-    """The metrics that claims look at under a condition; of a run's own, all."""
+    """The metrics that claims use under a condition; for a run's own, all."""
     terms = [term for claim in all_claims() for term in claim.terms]
     named = {metric for at, metric, _ in terms if at == condition}
     return frozenset(METRICS if condition == OWN else named)

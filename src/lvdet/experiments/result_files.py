@@ -1,4 +1,4 @@
-"""Results of runs in files, and what is asked of them.
+"""Files of run results, and queries on them.
 
 A file has any number of results: {"experiment_results": 1, "results": [{"key": …}, …]}.
 """
@@ -22,7 +22,7 @@ RunResult: TypeAlias = Mapping[str, Any]
 
 
 class ResultSet:
-    """Results of runs, the last one of each key."""
+    """Results of runs, the latest for each key."""
 
     def __init__(self, results: Iterable[RunResult] = ()) -> None:
         self._by_key: dict[str, RunResult] = {}
@@ -36,7 +36,7 @@ class ResultSet:
         return len(self._by_key)
 
     def add(self, result: RunResult) -> None:
-        """Takes a result; one with more parts stays."""
+        """Adds a result; an existing one with more parts is kept."""
         known = self._by_key.get(result["key"])
         if known is None or set(known["parts"]) <= set(result["parts"]):
             self._by_key[result["key"]] = result
@@ -48,7 +48,7 @@ class ResultSet:
         return known is not None and set(parts) <= set(known["parts"])
 
     def of_scale(self, scale: str, keys: Iterable[str] | None = None) -> ResultSet:
-        """Those of a scale, and of these keys alone."""
+        """The results at a scale, with these keys only."""
         wanted = None if keys is None else {*keys}
         return ResultSet(
             one
@@ -57,7 +57,7 @@ class ResultSet:
         )
 
     def seeds(self, name: str, *, pilots: bool = False) -> list[int]:
-        """The seeds of a config that there are; pilots only where they are asked for."""
+        """The available seeds of a config; pilots only on request."""
         found = sorted(seed for other, seed in self._by_name if other == name)
         return [seed for seed in found if pilots or seed < FIRST_PILOT]
 
@@ -66,24 +66,24 @@ class ResultSet:
         return sorted({name for name, _ in self._by_name})
 
     def result(self, name: str, seed: int) -> RunResult:
-        """That of a config with a seed."""
+        """The result of a config with a seed."""
         return self._by_name[name, seed]
 
     def value(self, name: str, seed: int, condition: str, metric: str) -> float | None:
-        """A number; None where it is undefined or was not measured."""
+        """A metric; None if it is undefined or was not measured."""
         found = self._by_name.get((name, seed))
         value = None if found is None else found["measures"].get(condition, {}).get(metric)
         return None if value is None else float(value)
 
     @cached_property
     def _by_name(self) -> dict[tuple[str, int], RunResult]:
-        """By config and seed; what was made last counts."""
+        """By config and seed; the latest one counts."""
         in_time = sorted(self, key=lambda one: str(one["provenance"]["finished"]))
         return {(name, int(one["seed"])): one for one in in_time for name in one["names"]}
 
 
 def read_results(folders: Iterable[Path]) -> ResultSet:
-    """All results in the files of folders; those that are not there are empty."""
+    """Reads all results in the files of folders; missing folders are empty."""
     found = ResultSet()
     for folder in folders:
         if folder.exists() and not folder.is_dir():
@@ -95,14 +95,14 @@ def read_results(folders: Iterable[Path]) -> ResultSet:
 
 
 def write_results(results: ResultSet, path: Path) -> None:
-    """Writes results, a line for each, whole or not at all."""
+    """Writes results atomically, one per line."""
     lines = [json.dumps(one, separators=(",", ":"), ensure_ascii=False) for one in results]
     body = ",\n".join(lines)
     write_text(f'{{"{_MARK}": {SCHEMA}, "results": [\n{body}\n]}}\n', path)
 
 
 def _read(path: Path) -> list[RunResult]:
-    """The results in a file; none where it is a file of another kind."""
+    """The results in a file; empty for a file of another kind."""
     try:
         content = json.loads(path.read_bytes())
     except (OSError, ValueError) as error:

@@ -57,7 +57,7 @@ signs and sizes of differences can be compared, levels cannot.
 
 
 def write_page(page: Path, folders: Sequence[Path], scale_name: str) -> list[Path]:
-    """Writes the page, and figures beside it; which files."""
+    """Writes the page and its figures; returns their paths."""
     scale = read_scale(scale_name)
     results = read_results(folders).of_scale(scale_name)
     if not len(results):
@@ -94,14 +94,19 @@ def write_page(page: Path, folders: Sequence[Path], scale_name: str) -> list[Pat
 
 
 def _made_with(results: ResultSet) -> str:
-    """Hardware, versions and time, a line for each machine and commit."""
+    """Hardware, versions and time: one line per machine and commit."""
     runs: dict[tuple[str, ...], list[dict[str, float]]] = {}
     pilots = 0
     for one in results:
-        told = one["provenance"]
+        provenance = one["provenance"]
         pilots += one["seed"] >= FIRST_PILOT
-        named = (told["device"], told["torch"], told["lvdet"], told["commit"] or "–")
-        runs.setdefault(tuple(map(str, named)), []).append(told["seconds"])
+        named = (
+            provenance["device"],
+            provenance["torch"],
+            provenance["lvdet"],
+            provenance["commit"] or "–",
+        )
+        runs.setdefault(tuple(map(str, named)), []).append(provenance["seconds"])
     lines = [
         [
             *map(Cell, named),
@@ -124,7 +129,7 @@ def _summary(verdicts: Sequence[Verdict]) -> str:
 
 
 def _verdicts(verdicts: Iterable[Verdict]) -> str:
-    """A line for each claim, in points."""
+    """One line per claim, in points."""
     head = ["", "verdict", "paper", "effect", "over seeds", "over images", "seeds"]
     lines = [
         [
@@ -151,7 +156,7 @@ def _seeds(seeds: dict[str, int]) -> str:
 
 
 def _section(claim: Claim) -> str:
-    """The section that a claim belongs to: that of its experiment, or of the one based on it."""
+    """The section of a claim: that of its experiment, or of the one based on it."""
     for title, names in SECTIONS.items():
         if {claim.experiment, claim.experiment.replace("ap_fixed_", "ap_fixed_pool_")} & {*names}:
             return title
@@ -159,7 +164,7 @@ def _section(claim: Claim) -> str:
 
 
 def _table(table: ExperimentTable) -> str:
-    """The table; nothing where nothing was measured."""
+    """The table; empty if nothing was measured."""
     if not table.measured:
         return ""
     one = table.experiment

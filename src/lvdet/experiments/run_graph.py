@@ -26,7 +26,7 @@ from lvdet.training.configuration.config_file import flat_values
 PROCEDURE = 1
 #: From here on, seeds are pilots: they are measured in full, and no verdict counts them.
 FIRST_PILOT = 100
-#: Keys that numbers do not depend on: where things are, and how a process goes about it.
+#: Keys that do not affect the numbers: paths, and how a process does its work.
 _FREE = (
     "data.train",
     "data.train_images",
@@ -61,7 +61,7 @@ class Run:
 
     @property
     def root(self) -> Run:
-        """The run that has to be trained first: the parent or itself."""
+        """The run to train first: the parent, or the run itself."""
         return self.parent or self
 
     def __str__(self) -> str:
@@ -70,7 +70,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Graph:
-    """The runs of experiments at a scale, those that are most telling first.
+    """The runs of experiments at a scale, the most informative first.
 
     parts: what is measured of each, by key
     names: what else the run of a key is called
@@ -82,7 +82,7 @@ class Graph:
     names: dict[str, tuple[str, ...]]
 
     def chains(self, wanted: Iterable[Run], only: tuple[int, int] = (1, 1)) -> list[list[Run]]:
-        """The runs that are wanted by the one that has to be trained first, part i of n."""
+        """The requested runs, grouped by the run to train first; part i of n."""
         found: dict[str, list[Run]] = {}
         keys = {run.key for run in wanted}
         for run in self.runs:
@@ -97,7 +97,7 @@ class Graph:
 
 
 class Runs:
-    """Makes the runs of a scale, each once."""
+    """Creates the runs of a scale, each once."""
 
     def __init__(self, scale: Scale) -> None:
         self._scale = scale
@@ -105,7 +105,7 @@ class Runs:
         self._hashes: dict[tuple[str, str], list[str]] = {}
 
     def run(self, name: str, seed: int) -> Run:
-        """The run of a config's name."""
+        """The run of a config."""
         if (name, seed) not in self._made:
             config = self._scale.config(name, seed)
             first = config.retrain.checkpoint
@@ -135,7 +135,8 @@ class Runs:
 
 
 def graph(experiments: Sequence[Experiment], scale: Scale, seeds: Sequence[int]) -> Graph:
-    """The runs that experiments need, a seed after the other in each.
+    """The runs that experiments need, seed by seed. Each run measures everything that any
+    experiment of the paper needs, so that no run is repeated.
 
     What is measured of a run is what any experiment of the paper needs, so that no run has to be
     made twice.
@@ -164,7 +165,7 @@ def graph(experiments: Sequence[Experiment], scale: Scale, seeds: Sequence[int])
 
 
 def part_of_graph(text: str) -> tuple[int, int]:
-    """Which part of how many, from "2/3"."""
+    """Parses a part such as "2/3"."""
     number, _, count = text.partition("/")
     if not (number.isdigit() and count.isdigit() and 1 <= int(number) <= int(count)):
         raise InputError(f"--only is {text!r}, expected i/n such as 1/3")
@@ -172,8 +173,8 @@ def part_of_graph(text: str) -> tuple[int, int]:
 
 
 def _counted(one: Experiment, scale: Scale, seeds: Sequence[int]) -> list[int]:
-    """The seeds that an experiment wants of those asked for: as many as it has, the first of the
-    scale, and pilots."""
+    """The seeds that an experiment uses of those requested: its number of seeds from the scale's,
+    and pilots."""
     mine = scale.seeds[: one.seeds]
     return [seed for seed in seeds if seed in mine or seed >= FIRST_PILOT]
 

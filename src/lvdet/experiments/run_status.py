@@ -17,7 +17,7 @@ from lvdet.rendering.table_text import Cell, Layout
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RunStatus(Result):
-    """A line for each run: what is measured, and whether it is done.
+    """One line per run: what is measured, and whether it is done.
 
     seconds: that it took, or probably takes; NaN where nothing like it was run
     """
@@ -32,7 +32,7 @@ class RunStatus(Result):
 
     @classmethod
     def of(cls, request: Request) -> RunStatus:
-        """That of a request."""
+        """The status of a request."""
         runs, results = [*request.graph.runs], request.results
         parts = [request.graph.parts[run.key] for run in runs]
         done = [results.done(run, part) for run, part in zip(runs, parts, strict=True)]
@@ -42,18 +42,18 @@ class RunStatus(Result):
         return cls(runs, done, parts, seconds, request.jobs, inputs, [])
 
     def title(self) -> str:
-        """How many are done, and how long the others take."""
+        """How many runs are done, and how long the others will take."""
         left = [s for s, done in zip(self.seconds, self.done, strict=True) if not done]
         text = f"scale {self.inputs['scale']}: {sum(self.done):,} of {len(self.runs):,} runs done"
         if not left:
             return text
         if any(map(math.isnan, left)):
-            return f"{text}; the time of some is not known before a run like them"
+            return f"{text}; the time of some is unknown until a similar run is done"
         at_once = f" with {self.jobs} at once" if self.jobs > 1 else ""
         return f"{text}; about {sum(left) / self.jobs / 60:,.0f} min left{at_once}"
 
     def layouts(self) -> list[Layout]:
-        """The list."""
+        """The list of runs."""
         head = ["run", "seed", "key", "measured", "", "seconds"]
         lines = [
             [
@@ -91,8 +91,8 @@ class RunStatus(Result):
 
 
 def _seconds(run: Run, parts: tuple[str, ...], known: Sequence[RunResult]) -> float:
-    """What it took, or what runs of the same network took, a step each; those with the same parts
-    where there are any."""
+    """The time the run took, or that runs of the same network took per step; preferably with the
+    same parts."""
     alike = [one for one in known if _same_network(one, run)]
     same = [one for one in alike if tuple(one["parts"]) == parts]
     own = [one for one in known if one["key"] == run.key]
@@ -108,7 +108,7 @@ def _seconds(run: Run, parts: tuple[str, ...], known: Sequence[RunResult]) -> fl
 
 
 def _same_network(one: RunResult, run: Run) -> bool:
-    """Whether a result is of such a network, of which as much was trained."""
+    """Whether a result has the same network with the same parts trained."""
     config, model = one["provenance"]["config"], run.config.model
     theirs = (config["model.kind"], config["model.backbone"], one["retrained"])
     return theirs == (model.kind, model.backbone, run.parent is not None)

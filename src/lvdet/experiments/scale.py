@@ -41,7 +41,7 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Scale:
-    """A scale by its name.
+    """A scale with its name.
 
     seeds: those that count for verdicts; others are pilots
     dets_per_image, dets_per_class: of AP-Old, and of AP-Fixed and AP-Pool
@@ -91,7 +91,7 @@ def scale_names() -> list[str]:
 
 
 def read_scale(name: str) -> Scale:
-    """The scale of a name."""
+    """The scale with the given name."""
     if name not in scale_names():
         raise InputError(f"--scale is {name!r}, expected one of {', '.join(scale_names())}")
     values = tomllib.loads((FOLDER / f"{name}.toml").read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""Runs one after the other in this process, or several at once in processes of their own."""
+"""Carries out runs in this process one after the other, or in several processes at once."""
 
 from __future__ import annotations
 
@@ -34,8 +34,7 @@ Finished = Callable[[dict[str, Any]], None]
 
 @dataclass(frozen=True)
 class Job:
-    """Runs that one process makes, the one that has to be trained first at the beginning, if it is
-    among them."""
+    """Runs for one process; a run that must be trained first comes first."""
 
     graph: Graph
     runs: tuple[Run, ...]
@@ -43,7 +42,7 @@ class Job:
     workshop: Workshop
 
     def make(self, finished: Finished) -> None:
-        """Makes them all."""
+        """Carries out all runs."""
         scale, root = self.graph.scale, self.runs[0].root
         if root not in self.runs:
             trained(root, scale, self.workshop)
@@ -53,7 +52,7 @@ class Job:
 
 
 def make_in_turn(jobs: Sequence[Job], finished: Finished, progress: Progress | None = None) -> None:
-    """One after the other, in this process."""
+    """Carries out jobs one after the other, in this process."""
     done, total = 0, sum(len(job.runs) for job in jobs)
     with track(progress, "runs", "runs") as update:
 
@@ -78,9 +77,9 @@ def make_at_once(
     """Several at once, each in its own process, until all are done or it is `end` on the monotonic
     clock.
 
-    A job is not begun where runs before it took longer than is left for its own. What is unfinished
-    at the end is told to save its work, and is resumed by the next call. A job that fails does not
-    stop the others.
+    A job is not started where runs before it took longer than is left for its own. What is
+    unfinished at the end is told to save its work, and is resumed by the next call. A job that
+    fails does not stop the others.
     """
     waiting = [*jobs]
     total = sum(len(job.runs) for job in jobs)
@@ -125,7 +124,7 @@ def make_at_once(
 
 
 def collect_left(folder: Path, finished: Finished) -> int:
-    """Takes the results that processes left in a workshop's folder; how many."""
+    """Collects the results that processes left in a workshop's folder; returns their number."""
     paths = sorted((folder / _OUTBOX).glob("*.json"))
     for path in paths:
         with suppress(ValueError):
@@ -136,7 +135,7 @@ def collect_left(folder: Path, finished: Finished) -> int:
 
 @contextmanager
 def _threads_of_processes(count: int) -> Iterator[None]:
-    """Processes that begin meanwhile have so many threads for PyTorch, unless the user says."""
+    """Limits PyTorch's threads in processes started meanwhile, unless the user sets them."""
     given = os.environ.get(_THREADS)
     os.environ[_THREADS] = given or str(count)
     try:
@@ -152,7 +151,7 @@ def _with_workers(job: Job, cores: int) -> Job:
 
 
 def _work(job: Job, threads: int) -> None:
-    """A process of its own: results and errors go to files in the outbox."""
+    """A worker process: results and errors go to files in the outbox."""
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     set_threads(threads)
     _end_with_parent()
@@ -173,7 +172,7 @@ def _work(job: Job, threads: int) -> None:
 
 
 def _end_with_parent() -> None:
-    """Has this process save its work and end where the one that began it is gone."""
+    """Makes this process save its work and end when its parent is gone."""
     parent = multiprocessing.parent_process()
     assert parent is not None
 
@@ -185,7 +184,7 @@ def _end_with_parent() -> None:
 
 
 def _collect(job: Job, finished: Finished) -> int:
-    """Takes what a job has finished."""
+    """Collects the finished results of a job."""
     count = 0
     for run in job.runs:
         path = _outbox(job, run.key, ".json")
@@ -197,7 +196,7 @@ def _collect(job: Job, finished: Finished) -> int:
 
 
 def _failure(job: Job, process: BaseProcess) -> list[str]:
-    """What a process that ended has to say."""
+    """The error of a process that ended."""
     if process.exitcode == 0:
         return []
     path = _outbox(job, job.runs[0].key, ".txt")
@@ -206,12 +205,12 @@ def _failure(job: Job, process: BaseProcess) -> list[str]:
 
 
 def _outbox(job: Job, key: str, ending: str) -> Path:
-    """Where a process leaves a result, or what went wrong."""
+    """Where a process leaves a result or an error."""
     return job.workshop.folder / _OUTBOX / f"{key}{ending}"
 
 
 def _stop(processes: Sequence[BaseProcess]) -> None:
-    """Tells processes to save their work, and ends those that do not in time."""
+    """Tells processes to save their work, and ends those that do not do so in time."""
     for process in processes:
         process.terminate()
     end = time.monotonic() + GRACE - 2

@@ -1,4 +1,4 @@
-"""What numbers were made with: the source's commit."""
+"""The source commit that numbers were computed with."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 
 
 def source_commit() -> str | None:
-    """The commit of lvdet's source, with a mark where files were changed; None where it is not
-    known. `LVDET_COMMIT` says it where there is no repository."""
+    """The commit of lvdet's source, marked if files were changed; None if unknown. `LVDET_COMMIT`
+    sets it if there is no repository."""
     if given := os.environ.get("LVDET_COMMIT"):
         return given
     folder = Path(__file__).parent

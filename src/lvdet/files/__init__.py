@@ -1,1 +1,1 @@
-"""Files and Python objects to tables, and back."""
+"""Converts files and Python objects to tables, and back."""

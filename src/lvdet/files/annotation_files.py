@@ -35,8 +35,8 @@ def read_ground_truth(
 ) -> GroundTruth:
     """Reads an LVIS (v1, v0.5) or COCO annotation file, plain or gzipped.
 
-    A file is LVIS's where its images have `neg_category_ids`. With masks=False the
-    segmentations are passed by, which is all that evaluating boxes needs.
+    A file counts as LVIS if its images have `neg_category_ids`. With masks=False segmentations are
+    skipped; boxes can then be evaluated, but not masks.
     """
     with track(progress, "reading annotations") as update:
         gt, problems = load_ground_truth(path, masks=masks, update=update)
@@ -52,7 +52,7 @@ def load_ground_truth(
     annotated: bool = True,
     update: Update | None = None,
 ) -> tuple[GroundTruth | None, list[Problem]]:
-    """The table and everything that is wrong with the file; no table where it has no use.
+    """The table, and everything wrong with the file; no table if the file is unusable.
 
     annotated: refuse a file without a list of annotations, such as those of test images
     """
@@ -91,22 +91,22 @@ def load_ground_truth(
 def _build(
     source: str, columns: dict[str, Any], before: list[Problem]
 ) -> tuple[GroundTruth, list[Problem]]:
-    """The table of all that can be used, and what is wrong beside `before`."""
+    """The table of all usable annotations, and the problems, appended to `before`."""
     problems: list[Problem] = []
     image_ids, image_order = _ascending(columns["images.id"], source, "image", problems)
     category_ids, category_order = _ascending(
         columns["categories.id"], source, "category", problems
     )
-    told = {
+    reported = {
         table: {p.row for p in before if p.table == table and p.row is not None}
         for table in _RECORDS.values()
     }
     image = rows_of(image_ids, columns["image_id"])
     category = rows_of(category_ids, columns["category_id"])
     usable = (image >= 0) & (category >= 0)
-    usable[np.array(sorted(told["annotation"]), dtype=np.int64)] = False
+    usable[np.array(sorted(reported["annotation"]), dtype=np.int64)] = False
     for row in np.flatnonzero(~usable):
-        if int(row) in told["annotation"]:
+        if int(row) in reported["annotation"]:
             continue
         for name, rows in (("image_id", image), ("category_id", category)):
             if rows[row] < 0:
@@ -121,7 +121,7 @@ def _build(
         missing = [
             name for bit, name in enumerate(_IMAGE_KEYS) if needed & ~int(present[row]) & 1 << bit
         ]
-        if int(row) not in told["image"]:
+        if int(row) not in reported["image"]:
             what = f"{missing[0]} is missing"
             problems.append(Problem(source, what, int(row), table="image"))
 
@@ -168,7 +168,7 @@ def _build(
 def _ascending(
     ids: NDArray[np.int64], source: str, table: str, problems: list[Problem]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Ids by rising value with their order; reports those that occur twice."""
+    """Ids in ascending order, with that order; reports duplicate ids."""
     order = np.argsort(ids, kind="stable")
     ascending = ids[order]
     repeated = np.zeros(len(ids), dtype=bool)
@@ -186,7 +186,7 @@ def _masks(
     width: NDArray[np.int32],
     usable: NDArray[np.bool_],
 ) -> Masks | None:
-    """The masks; polygons get their image's size."""
+    """The masks; polygons get the size of their image."""
     if columns is None:
         return None
     masks = Masks(**columns)
@@ -204,8 +204,8 @@ def _lists(
     image_order: NDArray[np.int64],
     category_ids: NDArray[np.int64],
 ) -> ImageLists:
-    """The lists of all images in the images' new order; ids of no class are left out, since no
-    detection of them can count."""
+    """The lists of all images, in the images' new order. Unknown class ids are left out, because no
+    detection of theirs can count."""
     ends = columns[f"images.{name}_end"]
     image = np.full(len(ends), -1, dtype=np.int64)
     image[image_order] = np.arange(len(image_order))

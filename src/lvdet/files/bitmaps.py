@@ -1,4 +1,4 @@
-"""Masks from pixels, and pixels from masks."""
+"""Converts pixels to masks, and masks to pixels."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from lvdet import _native
 from lvdet.errors import InputError
 from lvdet.tables.masks import LARGEST_SIDE, RLE, Masks
 
-#: Pixels looked at at a time, which bounds the memory.
+#: Pixels processed at a time, to bound memory use.
 PIXELS = 1 << 24
 
 
 def masks_from_bitmaps(bitmaps: NDArray[Any], source: str = "masks") -> Masks:
-    """Masks from [N, height, width] pixels, bool or whole numbers; 0 is background.
+    """Masks from [N, height, width] pixels, bool or integer; 0 is background.
 
     The strings are those that pycocotools writes.
     """
@@ -35,7 +35,7 @@ def masks_from_bitmaps(bitmaps: NDArray[Any], source: str = "masks") -> Masks:
 
 
 def bitmaps_from_masks(masks: Masks, source: str = "masks") -> list[NDArray[np.bool_]]:
-    """[height, width] pixels of each mask, True inside. Polygons are drawn as pycocotools does."""
+    """[height, width] pixels of each mask, True inside."""
     try:
         runs, offsets = _native.mask_runs(masks.columns, masks.height, masks.width, False)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Boxes that are not written as x, y, width, height in pixels."""
+"""Box formats other than x, y, width, height in pixels."""
 
 from __future__ import annotations
 
@@ -12,22 +12,20 @@ BOX_FORMATS = ("xywh", "xyxy", "cxcywh", "xywhn", "xyxyn", "cxcywhn")
 
 
 def require_box_format(name: str) -> None:
-    """Refuses a format that there is not."""
+    """Raises for an unknown format."""
     if name not in BOX_FORMATS:
         raise InputError(f"box format is {name!r}, expected one of {', '.join(BOX_FORMATS)}")
 
 
 def normalized(name: str) -> bool:
-    """Whether boxes are fractions of the image, so that its size has to be known."""
+    """Whether boxes are fractions of the image, so that its size is needed."""
     return name.endswith("n")
 
 
 def from_format(
     name: str, box: NDArray[np.float64], size: NDArray[np.float64] | None = None
 ) -> NDArray[np.float64]:
-    """[N, 4] x, y, width, height in pixels of boxes in a format; size: [N, 2] width and height of
-    their images, where boxes are fractions. Sides are negative where corners are the wrong way
-    round."""
+    """[N, 4] x, y, width, height in pixels, from boxes in a format."""
     found = box.copy()
     if normalized(name):
         assert size is not None

@@ -1,4 +1,4 @@
-"""Rows of any number of files, brought together in bounded memory."""
+"""Collects the rows of any number of files in bounded memory."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from lvdet.threads import thread_count
 ROOM, ROOM_WITH_BOXES = 1 << 24, 1 << 22
 #: Bytes of masks held in memory; beyond them they are held in a temporary file.
 MASK_BYTES = 1 << 29
-#: Cells (images times classes) of which it is worked out which of them count.
+#: Cells (images times classes) of which it is computed which of them count.
 MOST_CELLS = 1 << 32
 
 
@@ -36,7 +36,7 @@ class Cap:
     """A limit on the rows of each class, or of each part of an image, while reading.
 
     part:   [C] int32, the part of each class of the annotations, -1 for none
-    parts:  how many parts an image has
+    parts:  the number of parts of an image
     others: the part of classes that the annotations do not have, -1 for none
     """
 
@@ -52,7 +52,7 @@ class Cap:
 
 @dataclass(frozen=True, eq=False)
 class RowPlaces:
-    """Where the detections of a file are whose rows have any number of them.
+    """The positions of the detections of a file whose rows hold several detections each.
 
     begin: [R] int64, how many detections come before each row that has any
     row:   [R] int32, the file's row
@@ -68,7 +68,7 @@ class RowPlaces:
 
 @dataclass(frozen=True)
 class FileReport:
-    """What was met in one file."""
+    """What was found in one file."""
 
     problems: list[Problem]
     rows: int = 0
@@ -80,13 +80,13 @@ class FileReport:
 
 
 class MaskedFiles:
-    """Sees to it that of files with rows all have masks, or none."""
+    """Ensures that, among files with rows, either all have masks or none."""
 
     def __init__(self) -> None:
         self._first: dict[bool, Path] = {}
 
     def note(self, path: Path, has_masks: bool) -> None:
-        """Takes in a file; raises where another was different."""
+        """Records a file; raises if an earlier one was different."""
         self._first.setdefault(has_masks, path)
         if len(self._first) == 2:
             raise InputError(f"{self._first[False]} has no masks, but {self._first[True]} does")
@@ -95,7 +95,7 @@ class MaskedFiles:
 def new_collector(
     caps: Sequence[Cap] = (), gt: GroundTruth | None = None, *, every_box: bool = False
 ) -> _native.Collector:
-    """A collector of rows: of all, or of those that a cap can keep.
+    """A collector of rows: of all rows, or of those that a cap can keep.
 
     Where the annotations are known, images and classes are numbered as there, and boxes and
     masks are kept only in cells that count, unless `every_box` asks for all.
@@ -130,7 +130,8 @@ def new_collector(
 
 
 def _temporary_folder() -> str:
-    """Where masks may move to; one that cannot be used is said only if they have to."""
+    """A folder that masks may be moved to. An unusable folder is only reported if they have to
+    move."""
     named = [os.environ[name] for name in ("TMPDIR", "TEMP", "TMP") if os.environ.get(name)]
     usable = (folder for folder in (*named, "/tmp", "/var/tmp") if os.access(folder, os.W_OK))
     return next(usable, named[0] if named else "/tmp")
@@ -157,11 +158,10 @@ def add_table(table: Detections, collector: _native.Collector) -> FileReport:
 def collected_detections(
     collector: _native.Collector, source: str, reports: Sequence[FileReport], *, masks: bool = True
 ) -> Detections:
-    """The rows kept, each with box and mask; exactly the best where there are caps. Without
-    `masks` there are none, unless boxes were made from them."""
+    """The kept rows, each with box and mask; exactly the best ones if there are caps."""
     columns = collector.collected(True)
     if any(report.problems for report in reports):
-        np.nan_to_num(columns["score"], copy=False)  # told; a table cannot hold it
+        np.nan_to_num(columns["score"], copy=False)  # already reported; a table cannot hold it
     ranking = _ranking(columns, source)
     return _detections(columns, ranking, reports, masks)
 
@@ -174,7 +174,7 @@ def collected_results(
     *,
     masks: bool = True,
 ) -> Results:
-    """The rows kept as an evaluation needs them; rows beyond the caps may be among them."""
+    """The kept rows as an evaluation needs them; may include rows beyond the caps."""
     columns = collector.collected(False)
     ranking = _ranking(columns, source)
     require(_unknown_images(gt, columns, source, _places(reports)))
@@ -236,14 +236,15 @@ def _detections(
 
 
 def _places(reports: Sequence[FileReport]) -> RowPlaces | None:
-    """Of a single file; in several, rows are counted through all of them."""
+    """The row positions of a single file; for several files, rows are counted across all of
+    them."""
     return reports[0].places if len(reports) == 1 else None
 
 
 def _unknown_images(
     gt: GroundTruth, columns: dict[str, Any], source: str, places: RowPlaces | None
 ) -> Iterator[Problem]:
-    """A problem for each image that the annotations do not have, at the first of its rows."""
+    """One problem per image that is not in the annotations, at the first of its rows."""
     for index in range(len(gt.images), len(columns["image_ids"])):
         first = int(columns["first_of_image"][index])
         if places is not None:

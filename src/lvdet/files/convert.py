@@ -1,4 +1,4 @@
-"""Results from one format to another."""
+"""Converts results between formats."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ def convert(
     change: Callable[[Detections], Detections] | None = None,
     progress: Progress | None = None,
 ) -> tuple[int, int]:
-    """Writes what `read_detections` reads; returns how many rows were written, and of how many.
+    """Writes what `read_detections` reads; returns the number of rows written and read.
 
-    With masks=False only boxes are written, made from the masks where there are no others. Where
-    all rows are written, they are written while others are read.
+    With masks=False only boxes are written, computed from the masks if there are no boxes. If all
+    rows are kept, reading and writing overlap.
 
-    dets_per_class, dets_per_image: write the best so many of each class, of each image; with both
-        what is among either
-    box_format: how boxes are written in the source (see `BOX_FORMATS`)
-    images: the annotations, where image ids are texts that name their files, or where boxes are
-        fractions of the images
-    category_map: the class id that each id stands for; others stay as they are
+    dets_per_class, dets_per_image: write only the best detections of each class, or of each image;
+        with both, those that satisfy either limit
+    box_format: the box format of the source (see `BOX_FORMATS`)
+    images: the annotations; needed if image ids are file names or boxes are fractions of the image
+        size
+    category_map: replacements of class ids; other ids are kept
     change: applied to each table before it is written
     """
     require_ending(target, WRITTEN)
     known = KnownImages.of(images)
     repair = Repair.of(_left_to_repair(source, box_format), known, category_map or {})
     if dets_per_class is not None and len(set(repair.ids.values())) < len(repair.ids):
-        raise InputError("the category map joins classes, which cannot be combined with a limit")
+        raise InputError("the category map merges classes, which cannot be combined with a limit")
 
     def changed(table: Detections) -> Detections:
         table = repair.applied(table)
@@ -77,7 +77,7 @@ def convert(
 
 
 def _left_to_repair(source: object, box_format: str) -> str:
-    """The format of boxes as they are read: Parquet files that say it are read as they say."""
+    """The box format still to convert: Parquet files that declare theirs are read accordingly."""
     files = named_files(source)
     if box_format == "xywh" or files is None:
         return box_format
@@ -88,11 +88,11 @@ def _left_to_repair(source: object, box_format: str) -> str:
     }
     for path, name in said.items():
         if name not in ("xywh", box_format):
-            raise InputError(f"{path} says that its boxes are {name}, not {box_format}")
+            raise InputError(f"{path} declares its boxes as {name}, not {box_format}")
     if "xywh" in said.values() or len(said) < len(files.paths):
         for path, name in said.items():
             if name != "xywh":
-                raise InputError(f"{path} says that its boxes are {name}, other files do not")
+                raise InputError(f"{path} declares its boxes as {name}, but other files do not")
         return box_format
     return "xywh"
 

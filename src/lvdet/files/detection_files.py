@@ -1,4 +1,4 @@
-"""Detections from anything that holds them."""
+"""Reads and writes detections in any supported format."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from lvdet.tables.ground_truth import GroundTruth
 from lvdet.tables.results import Results
 from lvdet.tables.values import Problem, require
 
-#: Bytes looked at to see whether a file has masks.
+#: Bytes searched to see whether a file has masks.
 _HEAD = 1 << 16
 #: The endings of Parquet files.
 PARQUET = (".parquet", ".pq")
 
 
 class NamedFiles(NamedTuple):
-    """Files, read one after the other, and what to call them."""
+    """Files to read in order, and their common name in messages."""
 
     paths: list[Path]
     name: str
@@ -51,7 +51,7 @@ WRITTEN = (".json", ".jsonl", ".ndjson", ".parquet")
 
 
 def named_files(source: object) -> NamedFiles | None:
-    """The files meant by a path or a list of paths; None where it is neither."""
+    """The files that a path or a list of paths refers to; None if it is neither."""
     if isinstance(source, NamedFiles):
         return source
     if isinstance(source, str | os.PathLike):
@@ -76,13 +76,12 @@ def read_detections(
 ) -> Detections:
     """Reads detections.
 
-    `source` is a file (JSON list, lines of JSON, either gzipped, Parquet, npz), a folder or
-    pattern of such files, read in order of name; or a list of paths, a list of COCO result
-    records, or a dict of arrays. With masks=False, masks are passed by where there are boxes.
-    With dets_per_class, only the best so many rows of each class are kept, with dets_per_image
-    those of each image, with both what either keeps. That happens while reading, so that files may
-    be far larger than memory: by falling score, earlier rows first among equals; they stay in
-    their order.
+    `source` is a file (JSON list, lines of JSON, either gzipped, Parquet, npz), a folder or pattern
+    of such files, read in order of name; a list of paths, a list of COCO result records, or a dict
+    of arrays. With masks=False, masks are skipped where there are boxes. With dets_per_class, only
+    the best so many rows of each class are kept, with dets_per_image those of each image, with both
+    what either keeps. That happens while reading, so that files may be far larger than memory: by
+    descending score, earlier rows first among equals; they stay in their order.
 
     images: the annotations, where image ids are texts that name their files, or where boxes are
         fractions of the images
@@ -109,7 +108,7 @@ def read_counted(
     images: KnownImages = NO_IMAGES,
     update: Update | None = None,
 ) -> tuple[Detections, int]:
-    """The detections, and how many there were before the limits left the best."""
+    """The detections, and their number before the limits were applied."""
     limits = ((False, dets_per_class), (True, dets_per_image))
     caps = [Cap(by_image, limit) for by_image, limit in limits if limit is not None]
     files = named_files(source)
@@ -169,7 +168,7 @@ def load_detections(
     *,
     update: Update | None = None,
 ) -> tuple[list[Detections], list[Problem]]:
-    """The tables of all files, and everything that is wrong with them."""
+    """The tables of all files, and everything wrong with them."""
     tables, problems = [], []
     for path in expand(source):
         collector = new_collector()
@@ -198,7 +197,7 @@ def _import_arrow() -> None:
 
 
 def may_have_masks(files: NamedFiles) -> bool:
-    """False where the beginning of the first file has no masks, though later rows may."""
+    """False if the beginning of the first file has no masks, although later rows may."""
     first = files.paths[0]
     if first.suffix.lower() in PARQUET:
         from lvdet.files.parquet import holds_masks
@@ -219,7 +218,7 @@ def may_have_masks(files: NamedFiles) -> bool:
 
 
 def write_detections(detections: Detections, path: str | os.PathLike[str]) -> None:
-    """Writes JSON, lines of JSON (.jsonl, .ndjson) or Parquet, by the file's ending."""
+    """Writes JSON, JSON lines (.jsonl, .ndjson) or Parquet, according to the file's extension."""
     write_tables([detections], path)
 
 
@@ -256,7 +255,7 @@ def _collect(
     masks: bool,
     update: Update | None,
 ) -> tuple[_native.Collector, list[FileReport]]:
-    """The rows of all files in order, in one collector."""
+    """Collects the rows of all files in order."""
     # What can be read only once is read with all that may be needed of it.
     masks = masks or not all(path.is_file() for path in paths)
     collector, reports = new(), []

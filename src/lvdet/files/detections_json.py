@@ -1,4 +1,4 @@
-"""Detections as a JSON list, or as lines of JSON."""
+"""Detections as a JSON list or as JSON lines."""
 
 from __future__ import annotations
 
@@ -33,8 +33,7 @@ def collect_json(
     masks: bool,
     update: Update | None,
 ) -> FileReport:
-    """Adds the detections of a file. Whether it is a list or lines is seen from its first
-    character."""
+    """Adds the detections of a file."""
     with open_plain(path) as file:
         report, _ = _read(path, file, collector, images, masks, update)
     return report
@@ -43,7 +42,7 @@ def collect_json(
 def json_tables(
     path: Path, images: KnownImages = NO_IMAGES, *, masks: bool, update: Update | None
 ) -> Iterator[Detections]:
-    """The detections of a file, a stretch of it at a time."""
+    """The detections of a file, in pieces."""
     place: _native.FilePlace | None = None
     with_masks, ended = masks, False
     with open_plain(path) as file:
@@ -71,8 +70,8 @@ def _read(
     place: _native.FilePlace | None = None,
     most: int = 2**63 - 1,
 ) -> tuple[FileReport, _native.FilePlace | None]:
-    """Adds the detections from `place` on, or from the beginning, for about `most` bytes; what
-    was met, and where to read on, None at the end."""
+    """Adds about `most` bytes of detections, from `place` or from the beginning; returns what was
+    found and where to continue, None at the end."""
     size = os.fstat(file.fileno()).st_size
     found = run_reader(
         lambda control: collector.read_json(
@@ -89,7 +88,7 @@ def _read(
 
 
 def _report(path: Path, report: dict[str, Any], masks: bool) -> FileReport:
-    """What the native reader met."""
+    """What the native reader found."""
     source = str(path)
     problems = [Problem(source, what, row, byte) for row, byte, what in report["problems"]]
     problems += unlisted(source, report)

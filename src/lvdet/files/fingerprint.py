@@ -1,4 +1,4 @@
-"""Which files were read: their sizes and hashes."""
+"""The sizes and hashes of the files that were read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What annotations say of the images that results are about."""
+"""What annotations say about the images in a results file."""
 
 from __future__ import annotations
 
@@ -23,21 +23,20 @@ ImageSource: TypeAlias = GroundTruth | str | os.PathLike[str] | None
 
 @dataclass(frozen=True, eq=False)
 class KnownImages:
-    """The images that results are about: their ids by file name, and their sizes. Without
-    annotations nothing is known."""
+    """Image ids by file name, and image sizes; empty without annotations."""
 
     gt: GroundTruth | None = None
 
     @staticmethod
     def of(images: ImageSource) -> KnownImages:
-        """Reads the annotations where a path is given."""
+        """Reads the annotations if a path is given."""
         if images is None or isinstance(images, GroundTruth):
             return KnownImages(images)
         return KnownImages(read_ground_truth(images, masks=False))
 
     @cached_property
     def names(self) -> _native.ImageNames | None:
-        """Ids by file name, for native readers; None where nothing is known."""
+        """Ids by file name, for native readers; None if nothing is known."""
         if self.gt is None:
             return None
         images = self.gt.images
@@ -47,7 +46,7 @@ class KnownImages:
             return _native.ImageNames(images.ids, _encodable(images.file_names))
 
     def find(self, texts: Sequence[str]) -> tuple[NDArray[np.int64], list[tuple[int, str]]]:
-        """The ids that texts name, with (place, what is wrong) for each that names none."""
+        """The ids of file names, with (index, problem) for each unknown name."""
         names = self.names or _native.ImageNames()
         try:
             return names.find(texts)
@@ -58,8 +57,8 @@ class KnownImages:
         """[N, 2] width and height of the images."""
         if self.gt is None:
             raise InputError(
-                f"{source}: boxes are fractions of images whose sizes only annotations can tell "
-                "(images=GT, --images GT)"
+                f"{source}: boxes are fractions of the image size: pass the annotations for "
+                "the sizes (images=GT, --images GT)"
             )
         rows = rows_of(self.gt.images.ids, ids)
         unknown = np.flatnonzero(rows < 0)

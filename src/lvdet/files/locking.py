@@ -13,7 +13,7 @@ from lvdet.files.writing import make_folder
 
 
 def make_and_lock(folder: Path, name: str, work: str) -> FileIO:
-    """Makes the folder with its parents, and locks it; `work` is what another process may be
+    """Makes the folder with its parents and locks it; `work` names what another process may be
     doing there."""
     make_folder(folder)
     try:
@@ -23,8 +23,8 @@ def make_and_lock(folder: Path, name: str, work: str) -> FileIO:
 
 
 def lock_folder(folder: Path, name: str, refusal: str) -> FileIO:
-    """A file in the folder, made where it is not there, that no other process has while it is
-    open. The one that had it may have just removed the folder. refusal: says that one has it."""
+    """Opens and locks a file in the folder, creating it if necessary. Its previous owner may just
+    have removed the folder."""
     while True:
         folder.mkdir(exist_ok=True)
         try:
@@ -51,5 +51,5 @@ def lock_folder(folder: Path, name: str, refusal: str) -> FileIO:
 
 
 def _opened(path: str, flags: int) -> int:
-    """Opens a lock: no link to something else, and no pipe to wait for."""
+    """Opens a lock file without following links or waiting for a pipe."""
     return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)

@@ -1,4 +1,4 @@
-"""Opening what is read."""
+"""Opens files to read."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ GZIP = b"\x1f\x8b"
 
 @contextmanager
 def open_plain(path: Path) -> Iterator[IO[bytes]]:
-    """A file, seekable and uncompressed: gzip, pipes and standard input ("-") go through a
+    """A seekable, uncompressed file. Gzip files, pipes and standard input ("-") are copied to a
     temporary file, so that all threads can read and memory stays bounded."""
     try:
         with ExitStack() as stack:
@@ -87,7 +87,7 @@ def run_reader(
 
 
 def shares(paths: list[Path], update: Update | None) -> list[Update | None]:
-    """A part of the progress for each file, by size."""
+    """The share of the progress of each file, by size."""
     if update is None or len(paths) == 1:
         return [update] * len(paths)
     sizes = [path.stat().st_size if path.is_file() else 1 for path in paths]
@@ -100,7 +100,7 @@ def shares(paths: list[Path], update: Update | None) -> list[Update | None]:
 
 
 def expand(source: str | os.PathLike[str]) -> list[Path]:
-    """The files meant by a path, a folder or a pattern, in order of name."""
+    """The files matching a path, a folder or a pattern, in order of name."""
     text = os.fspath(source)
     path = Path(text)
     if text == "-" or path.is_file():

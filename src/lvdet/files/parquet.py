@@ -1,9 +1,9 @@
 """Detections as Parquet.
 
-Columns: image_id, category_id, score, and x, y, w, h (or one list column `bbox`). Masks, where
-there are any, in mask (bytes), mask_kind, mask_height and mask_width as in
-`lvdet.tables.masks.Masks`, or in one column `segmentation` of {size, counts} records. Files with a
-row for each image are read by `parquet_lists`.
+Columns: image_id, category_id, score, and x, y, w, h (or one list column `bbox`). Masks, if any, in
+mask (bytes), mask_kind, mask_height and mask_width as in `lvdet.tables.masks.Masks`, or in one
+column `segmentation` of {size, counts} records. Files with one row per image are read by
+`parquet_lists`.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def collect_parquet(
 def parquet_tables(
     path: Path, images: KnownImages = NO_IMAGES, *, masks: bool, update: Update | None
 ) -> Iterator[Detections]:
-    """The detections of a file, a batch at a time. Where it has columns of masks, each table has
+    """The detections of a file, one batch at a time. If the file has mask columns, every table has
     masks."""
     source = str(path)
     with _opened(path) as file:
@@ -85,7 +85,7 @@ def parquet_tables(
 
 
 def import_arrow() -> None:
-    """Loads what reading takes, which is otherwise loaded when a file is opened."""
+    """Imports pyarrow in advance; it would otherwise be imported when a file is opened."""
     import pyarrow.parquet  # noqa: F401
 
 
@@ -114,13 +114,13 @@ def _opened(path: Path) -> Iterator[Any]:
 
 
 def declared_box_format(path: Path) -> str:
-    """How a file says that its boxes are written."""
+    """The box format that a file declares."""
     with _opened(path) as file:
         return box_format_of(file.schema_arrow, str(path))
 
 
 def holds_masks(path: Path) -> bool:
-    """The file has columns of masks; False where it cannot be read."""
+    """Whether the file has mask columns; False if it cannot be read."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -187,7 +187,7 @@ def _collect(
 def _batches(
     file: Any, source: str, images: KnownImages, masks: bool, update: Update | None
 ) -> Iterator[Batch]:
-    """The detections of a file, some at a time."""
+    """The detections of a file, in batches."""
     total = file.metadata.num_rows
     if total < 0:
         raise InputError(f"{source}: invalid Parquet file: negative size")
@@ -217,8 +217,7 @@ def _batches(
 
 
 def _mask_batch(metadata: Any, columns: list[str], source: str) -> int:
-    """Rows to decode at a time. Refuses masks that are larger than any may be before they are
-    decoded."""
+    """The number of rows to decode at a time. Rejects oversized masks before they are decoded."""
     rows = MASK_BATCH
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)
@@ -280,7 +279,7 @@ def _columns(names: set[str], source: str) -> tuple[list[str], list[str]]:
 
 
 class LateColumnsError(InputError):
-    """Rows have boxes or masks for which a file begun without them has no columns."""
+    """Later rows have boxes or masks, but the file was started without columns for them."""
 
 
 def write_parquet(tables: Iterable[Detections], path: str | os.PathLike[str]) -> None:
@@ -320,7 +319,7 @@ def write_parquet(tables: Iterable[Detections], path: str | os.PathLike[str]) ->
 
 
 def _row_groups(tables: Iterable[Detections], schema: Any) -> Iterator[Any]:
-    """The rows of all tables as Arrow tables, each of a row group."""
+    """The rows of all tables as Arrow tables, one per row group."""
     import pyarrow as pa
 
     parts: list[Any] = []

@@ -1,4 +1,4 @@
-"""Some detections of a Parquet file."""
+"""A batch of detections from a Parquet file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BOX_FORMAT = b"box_format"
 
 @dataclass(frozen=True)
 class Batch:
-    """Detections that follow each other; boxes as [N, 4] or as their four columns.
+    """Consecutive detections; boxes as [N, 4] or as their four columns.
 
     at:  the file's row of the first
     row: [N] the file's row of each, where a row is an image
@@ -46,7 +46,7 @@ class Batch:
         return FileReport([], rows, with_masks, 0 if self.boxes_given else rows)
 
     def add_to(self, collector: _native.Collector, source: str) -> Iterator[Problem]:
-        """Adds the rows; what is wrong with them."""
+        """Adds the rows; returns the problems found."""
         masks = None if self.masks is None else self.masks.columns
         rows = (self.image, self.category, self.score)
         if isinstance(self.box, tuple):
@@ -66,8 +66,7 @@ class Batch:
 
 
 def box_format_of(schema: Any, source: str) -> str:
-    """How the boxes of a file are written, by its metadata: x, y, width, height where it does not
-    say so."""
+    """The box format of a file according to its metadata; x, y, width, height by default."""
     said = (schema.metadata or {}).get(_BOX_FORMAT)
     if said is None:
         return "xywh"

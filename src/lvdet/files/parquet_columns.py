@@ -1,4 +1,4 @@
-"""Columns of a Parquet file as arrays, checked."""
+"""Columns of a Parquet file as checked arrays."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BEYOND = 2.0**63
 
 
 def read_images(column: Any, source: str, at: int, images: KnownImages) -> NDArray[np.int64]:
-    """The image ids of a column of numbers, or of texts that name images."""
+    """The image ids of a column of numbers or of file names."""
     import pyarrow as pa
 
     kind = column.type
@@ -44,7 +44,7 @@ def read_images(column: Any, source: str, at: int, images: KnownImages) -> NDArr
 
 
 def has_texts(schema: Any) -> bool:
-    """Whether image ids are texts."""
+    """Whether image ids are strings."""
     import pyarrow as pa
 
     kind = schema.field("image_id").type if schema.names.count("image_id") == 1 else pa.null()
@@ -52,7 +52,7 @@ def has_texts(schema: Any) -> bool:
 
 
 def require_filled(column: Any, name: str, source: str, at: int) -> None:
-    """Refuses nulls."""
+    """Raises for nulls."""
     if column.null_count:
         raise InputError(
             f"{source}, rows {at:,} to {at + len(column):,}: column {name!r} has nulls"
@@ -66,7 +66,7 @@ def read_whole(
     at: int,
     dtype: type[np.signedinteger | np.unsignedinteger] = np.int64,
 ) -> NDArray[Any]:
-    """Whole numbers that fit the type; they may be written as floats."""
+    """Integers that fit the type; they may be stored as floats."""
     values = read_numbers(column, name, source, at)
     if np.can_cast(values.dtype, dtype):
         return np.ascontiguousarray(values, dtype=dtype)
@@ -75,13 +75,13 @@ def read_whole(
     if row is not None:
         what = "is out of range"
         if values.dtype.kind == "f" and not float(values[row]).is_integer():
-            what = "is not a whole number"
+            what = "is not an integer"
         raise InputError(f"{source}, row {at + row:,}: {name} {values[row]} {what}")
     return np.ascontiguousarray(values, dtype=dtype)
 
 
 def first_not_whole(values: NDArray[Any], bounds: Any) -> int | None:
-    """The place of the first number that no integer within the bounds is."""
+    """The position of the first number that is not an integer within the bounds."""
     if values.dtype.kind == "f":
         high = _BEYOND if bounds.max == 2**63 - 1 else float(bounds.max) + 1
         fits = (values >= float(bounds.min)) & (values < high) & (np.floor(values) == values)
@@ -105,7 +105,7 @@ def read_numbers(column: Any, name: str, source: str, at: int) -> NDArray[Any]:
 
 
 def read_values(column: Any) -> NDArray[Any]:
-    """Numbers as they lie in memory: pyarrow's own way imports pandas first, where that is
+    """Numbers as stored in memory. pyarrow's own conversion would first import pandas, if it is
     installed."""
     import pyarrow as pa
 
@@ -124,7 +124,7 @@ def read_values(column: Any) -> NDArray[Any]:
 
 
 def is_list(kind: Any) -> bool:
-    """A type of lists, of one length or of any."""
+    """Whether it is a list type, of fixed or variable length."""
     import pyarrow as pa
 
     return bool(

@@ -1,8 +1,8 @@
-"""Parquet files with a row for each image and its detections in lists.
+"""Parquet files with one row per image and its detections in lists.
 
 Columns: image_id, scores, labels (class ids), boxes (lists of four numbers, or one list of four
-numbers per box), and perhaps segmentations (lists of {size, counts}). The names of the columns of
-single detections, `score`, `category_id`, `bbox` and `segmentation`, serve as well.
+numbers per box), and optionally segmentations (lists of {size, counts}). The names of the columns
+of single detections, `score`, `category_id`, `bbox` and `segmentation`, serve as well.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MASK_LISTS = ("segmentations", "masks", "segmentation")
 
 @dataclass(frozen=True)
 class ListColumns:
-    """Which columns of a file have the detections of its images, and how boxes are written."""
+    """The columns that hold the detections of each image, and the box format."""
 
     scores: str
     labels: str
@@ -49,8 +49,7 @@ class ListColumns:
 
     @staticmethod
     def of(schema: Any, source: str, *, masks: bool) -> ListColumns | None:
-        """The columns; None for a file with a row for each detection. Without `masks` they are
-        left out where there are boxes."""
+        """The columns; None for a file with one row per detection."""
         scores = _first(schema, _SCORES)
         if scores is None or not is_list(schema.field(scores).type):
             return None
@@ -74,15 +73,15 @@ class ListColumns:
         return [name for name in every if name is not None]
 
     def count(self, metadata: Any) -> int:
-        """How many detections the file has, or a few more."""
+        """The number of detections in the file, or slightly more."""
         groups = map(metadata.row_group, range(metadata.num_row_groups))
         return sum(_size(group, self.scores)[0] for group in groups)
 
     def images_at_a_time(
         self, metadata: Any, source: str, most: int, most_masks: int, mask_bytes: int
     ) -> int:
-        """Rows to decode at a time, for about `most` detections; for `most_masks` and so many
-        bytes of them, where there are masks."""
+        """The number of rows to decode at a time, for about `most` detections; if there are masks,
+        also for about `most_masks` bytes of them."""
         rows = IMAGES
         for number in range(metadata.num_row_groups):
             group = metadata.row_group(number)
@@ -103,7 +102,7 @@ class ListColumns:
     def batches(
         self, decoded: Any, source: str, at: int, images: KnownImages, most: int
     ) -> Iterator[Batch]:
-        """The detections of some rows, up to `most` at a time."""
+        """The detections of some rows, in batches of up to `most`."""
         image = read_images(decoded.column("image_id"), source, at, images)
         score, counts = _numbers(decoded, self.scores, source, at)
         labels, lengths = _numbers(decoded, self.labels, source, at)
@@ -153,7 +152,7 @@ class ListColumns:
         source: str,
         at: int,
     ) -> None:
-        """Refuses a list of another length than the row's scores."""
+        """Raises for a list whose length differs from the row's scores."""
         wrong = np.flatnonzero(lengths != counts)
         if len(wrong):
             row = int(wrong[0])
@@ -196,7 +195,7 @@ class ListColumns:
     def _read_masks(
         self, decoded: Any, counts: NDArray[np.int64], source: str, at: int
     ) -> Masks | None:
-        """A mask for each detection; None where there are none. A row may be null."""
+        """A mask for each detection; None if there are none. A row may be null."""
         name = str(self.masks)
         column = decoded.column(name)
         if not is_list(column.type):
@@ -222,7 +221,7 @@ def _first(schema: Any, names: tuple[str, ...]) -> str | None:
 
 
 def _size(group: Any, name: str) -> tuple[int, int]:
-    """How many values a column of a row group has, and how many bytes."""
+    """The number of values in a column of a row group, and their bytes."""
     chunks = [
         chunk
         for chunk in map(group.column, range(group.num_columns))
@@ -233,7 +232,7 @@ def _size(group: Any, name: str) -> tuple[int, int]:
 
 
 def _items(column: Any, name: str, source: str, at: int) -> tuple[Any, NDArray[np.int64]]:
-    """All items of a column of lists, and how many each row has."""
+    """All items of a list column, and the number in each row."""
     if not is_list(column.type):
         raise InputError(f"{source}: column {name!r} has type {column.type}, expected lists")
     if column.null_count:
@@ -245,7 +244,7 @@ def _items(column: Any, name: str, source: str, at: int) -> tuple[Any, NDArray[n
 def _numbers(
     decoded: Any, name: str, source: str, at: int
 ) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """The numbers of a column of lists, and how many each row has."""
+    """The numbers of a list column, and how many each row has."""
     items, counts = _items(decoded.column(name), name, source, at)
     row = np.repeat(np.arange(len(counts)), counts)
     return _plain_numbers(items, name, row, source, at), counts
@@ -254,7 +253,7 @@ def _numbers(
 def _plain_numbers(
     items: Any, name: str, row: NDArray[np.int64], source: str, at: int
 ) -> NDArray[Any]:
-    """Numbers of which none is null; row: the row of each, from `at` on."""
+    """Numbers without nulls; row: the row of each, starting at `at`."""
     import pyarrow as pa
 
     if not len(items) and pa.types.is_null(items.type):  # all lists of the file are empty

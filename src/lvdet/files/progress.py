@@ -1,4 +1,4 @@
-"""Progress of long work, for whoever wants to show it."""
+"""Progress of long tasks, for any display."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol, TypeAlias
 
-#: Called now and then with (units done, units in total).
+#: Called regularly with (units done, units in total).
 Update: TypeAlias = Callable[[int, int], None]
 
 
@@ -22,5 +22,5 @@ class Progress(Protocol):
 def track(
     progress: Progress | None, title: str, unit: str = "bytes"
 ) -> AbstractContextManager[Update | None]:
-    """Starts a task, where somebody wants to know."""
+    """Starts a task, if anybody listens."""
     return nullcontext() if progress is None else progress(title, unit=unit)

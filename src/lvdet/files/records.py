@@ -1,4 +1,4 @@
-"""Detections given in Python: lists of dicts, dicts of arrays, npz files."""
+"""Detections from Python objects: lists of dicts, dicts of arrays, npz files."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def from_columns(
 
 
 def _image_ids(values: Any, source: str, images: KnownImages) -> Any:
-    """The ids of a column of ids, in which texts name images."""
+    """The ids in a column of ids or file names."""
     if not isinstance(values, list | tuple):  # of lists NumPy would make texts throughout
         values = np.asarray(values)
         if values.ndim != 1 or values.dtype.kind not in "OSU":
@@ -125,7 +125,7 @@ def _image_ids(values: Any, source: str, images: KnownImages) -> Any:
 
 
 def load_npz(path: Path, images: KnownImages = NO_IMAGES) -> Detections:
-    """Detections from a NumPy archive of arrays with the names of `from_columns`; others are not
+    """Detections from a NumPy archive with arrays named as in `from_columns`; other arrays are not
     read."""
     try:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
@@ -184,7 +184,7 @@ def masks_from_segmentations(
 
 
 def require_masks(masks: Masks, source: str, first_row: int = 0) -> None:
-    """Raises the first thing that is wrong with the masks, if anything is."""
+    """Raises the first problem with the masks, if any."""
     for row, what in _native.mask_problems(masks.columns):
         size = f"({masks.height[row]} x {masks.width[row]})"
         raise InputError(f"{source}, row {first_row + row:,}: {what} {size}")
@@ -226,12 +226,12 @@ def _encode(value: Any) -> tuple[bytes, int, tuple[int, int]]:
 
 
 def _is_none(value: Any) -> bool:
-    """No mask: None, or the empty list that files of boxes write."""
+    """Whether it means no mask: None, or the empty list found in files of boxes."""
     return value is None or (isinstance(value, list | tuple) and not value)
 
 
 def _floats(values: Iterable[Any], name: str, source: str, row: int) -> list[float]:
-    """Numbers of one record; None is nan, which is reported with the table."""
+    """The numbers of one record; None becomes NaN, which is reported with the table."""
     try:
         return [float("nan") if value is None else _number(value) for value in values]
     except (TypeError, ValueError, OverflowError) as error:

@@ -1,4 +1,4 @@
-"""Detections whose boxes or class ids are written in another way."""
+"""Repairs detections with another box format or other class ids."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lvdet.tables.values import numbers
 
 @dataclass(frozen=True, eq=False)
 class Repair:
-    """How boxes are written, the annotations that know the images' sizes, and other class ids."""
+    """The box format, the annotations with the image sizes, and replacements of class ids."""
 
     box_format: str
     images: KnownImages
@@ -26,16 +26,14 @@ class Repair:
 
     @staticmethod
     def of(box_format: str, images: KnownImages, ids: Mapping[int, int]) -> Repair:
-        """Refuses what cannot be repaired."""
+        """Raises for repairs that cannot be made."""
         require_box_format(box_format)
         if normalized(box_format) and images.gt is None:
-            raise InputError(
-                f"box format {box_format} needs the sizes of the images: pass --images GT"
-            )
+            raise InputError(f"box format {box_format} needs the image sizes: pass --images GT")
         return Repair(box_format, images, ids)
 
     def applied(self, table: Detections) -> Detections:
-        """The table with boxes as x, y, width, height in pixels, and with the new ids."""
+        """The table with boxes as x, y, width, height in pixels and with the new class ids."""
         if self.ids:
             new = [self.ids.get(old, old) for old in table.category_ids.tolist()]
             ids, place = encode_ids(np.array(new, dtype=np.int64), "category_id", table.source)
@@ -57,7 +55,7 @@ class Repair:
 
 
 def read_category_map(path: Path) -> dict[int, int]:
-    """Class ids by the ids that stand for them, from a JSON object."""
+    """Reads replacements of class ids from a JSON object."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

@@ -1,4 +1,4 @@
-"""What cannot be read in place, as temporary files: pipes and compressed data."""
+"""Temporary files for data that cannot be read in place: pipes and compressed data."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from lvdet.errors import InputError
 
 
 def spooled(stack: ExitStack, source: IO[bytes]) -> IO[bytes]:
-    """The content as a temporary file, at its beginning."""
+    """The content as a temporary file, positioned at its start."""
     return _copied(stack, source)
 
 
 def unpacked(stack: ExitStack, source: IO[bytes], path: Path) -> IO[bytes]:
-    """The content of a gzip file as a temporary file, at its beginning."""
+    """The content of a gzip file as a temporary file, positioned at its start."""
     try:
         return _copied(stack, gzip.GzipFile(fileobj=source))
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
@@ -27,7 +27,7 @@ def unpacked(stack: ExitStack, source: IO[bytes], path: Path) -> IO[bytes]:
 
 
 def unpacked_head(path: Path, size: int) -> bytes:
-    """The first bytes of a gzip file's content; nothing where it is corrupt."""
+    """The first bytes of a gzip file's content; empty if it is corrupt."""
     try:
         with gzip.open(path) as file:
             return file.read(size)

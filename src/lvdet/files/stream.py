@@ -37,11 +37,10 @@ def detection_tables(
     files, in their order, however many they are.
 
     `source` is a file, folder or pattern, or a list of paths, as `read_detections` takes them;
-    images: those that texts may name.
-    (A NumPy archive is loaded whole.) A table has rows of one file, at least one, and names that
-    file and their places in it; image_ids, category_ids, masks and boxes_given speak of its own
-    rows. With masks=False, masks are passed by where there are boxes: they are looked at, and
-    kept, only in tables where boxes have to be made from them.
+    images: those that texts may name. (A NumPy archive is loaded whole.) A table has rows of one
+    file, at least one, and names that file and their places in it; image_ids, category_ids, masks
+    and boxes_given speak of its own rows. With masks=False, masks are skipped where there are
+    boxes: they are looked at, and kept, only in tables where boxes have to be made from them.
 
     What cannot be used is refused as by `read_detections`, when it is reached: tables before it
     have been given out by then.

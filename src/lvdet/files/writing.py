@@ -1,4 +1,4 @@
-"""Writing files whole or not at all."""
+"""Writes files atomically: whole or not at all."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _FRESH = 60
 
 @contextmanager
 def write_whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """A file to write that appears under its name only once it is complete.
+    """A file that appears under its name only once it is complete.
 
-    A link stays, and what it leads to is written; what is not a file (a pipe, a device) cannot
-    be replaced by one and is written into. A file that is replaced keeps its mode.
+    Links are followed: their target is written. Pipes and devices are written into, because they
+    cannot be replaced. A replaced file keeps its mode.
     """
     target = Path(os.path.realpath(path))
     checksum = f"{zlib.crc32(os.fsencode(target.name)):08x}"
@@ -56,13 +56,13 @@ def write_whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 
 def _opened(path: str, flags: int) -> int:
-    """Makes a file that was not there, whatever somebody has put in its place."""
+    """Creates a file that did not exist; fails if anything is in its place."""
     return os.open(path, flags | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
 
 
 def _remove_stale(folder: Path, checksum: str) -> None:
-    """Removes what writing the same target has left behind where its process was killed: parts
-    that are old enough to have been locked, and that nobody has locked."""
+    """Removes partial files left by killed processes that wrote the same target: those old enough
+    to have been locked that nobody has locked."""
     for part in folder.glob(f".lvdet-{checksum}-*.part"):
         with suppress(OSError):
             found = os.lstat(part)
@@ -78,20 +78,20 @@ def _remove_stale(folder: Path, checksum: str) -> None:
 
 
 def write_text(text: str, path: str | os.PathLike[str]) -> None:
-    """Writes text, whole or not at all."""
+    """Writes text atomically."""
     with write_whole(path) as file:
         file.write(text.encode(errors="replace"))
 
 
 def write_json(content: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
-    """Writes JSON that people can read too, whole or not at all."""
+    """Writes human-readable JSON atomically."""
     import json
 
     write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", path)
 
 
 def require_ending(path: str | os.PathLike[str], endings: Sequence[str]) -> str:
-    """The ending of a file, in lower case; refuses one that names no format."""
+    """The extension of a file, in lower case; raises for one that names no format."""
     ending = Path(path).suffix.lower()
     if ending not in endings:
         raise InputError(
@@ -101,13 +101,13 @@ def require_ending(path: str | os.PathLike[str], endings: Sequence[str]) -> str:
 
 
 def is_special(path: str | os.PathLike[str]) -> bool:
-    """A pipe or a device, which is written into as it is."""
+    """Whether it is a pipe or a device, which is written into directly."""
     target = Path(os.path.realpath(path))
     return target.exists() and not target.is_file() and not target.is_dir()
 
 
 def make_folder(folder: Path) -> None:
-    """The folder, where it is not there yet."""
+    """Makes the folder if it does not exist."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

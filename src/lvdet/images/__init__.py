@@ -1,1 +1,1 @@
-"""The drawn set of images with a long tail of classes."""
+"""Draws a set of images with a long tail of classes."""

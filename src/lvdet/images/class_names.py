@@ -1,4 +1,4 @@
-"""Classes as combinations of attributes: a rim or none, a fill, a colour and an outline."""
+"""Classes as combinations of attributes: an optional rim, a fill, a colour and an outline."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ COMBINATIONS = int(np.prod(_SIZES))
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """[K, 4] the rim, fill, colour and outline of each class, no two alike."""
+    """[K, 4] the rim, fill, colour and outline of each class, all different."""
 
     attributes: NDArray[np.int64]
 
@@ -42,7 +42,7 @@ class Vocabulary:
         return len(self.attributes)
 
     def names(self) -> list[str]:
-        """Names that say the combination: "red star", "rimmed striped red star"."""
+        """Names that describe the combination: "red star", "rimmed striped red star"."""
         fills = ["" if fill == "plain" else fill for fill in FILLS]
         words = (RIMS, fills, list(COLOURS), list(OUTLINES))
         return [
@@ -51,7 +51,7 @@ class Vocabulary:
         ]
 
     def unlisted(self) -> NDArray[np.int64]:
-        """[M, 4] the combinations that are no class."""
+        """[M, 4] the combinations that belong to no class."""
         used = np.ravel_multi_index(tuple(self.attributes.T), _SIZES)
         free = np.setdiff1d(np.arange(COMBINATIONS), used)
         return _attributes(free)

@@ -1,4 +1,4 @@
-"""Work in several processes, results in order, and no trace of them after an interrupt."""
+"""Runs work in several processes, with results in order; interrupts leave nothing running."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def in_order(
             yield futures.pop().result()  # let go of, so that results do not pile up
     except BrokenProcessPool:
         raise OutputError(
-            "a worker process was killed, perhaps for lack of memory; use fewer --workers"
+            "a worker process was killed, probably for lack of memory; use fewer --workers"
         ) from None
     finally:
         pool.shutdown(cancel_futures=True)
@@ -65,8 +65,8 @@ _THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
 
 @contextmanager
 def _single_threads() -> Iterator[None]:
-    """Processes started meanwhile multiply small matrices with one thread each: with one per core
-    in every process, threads mostly wait for each other."""
+    """Limits processes started meanwhile to one thread each for small matrix products: with one
+    thread per core in every process, they would mostly wait for each other."""
     before = {name: os.environ.get(name) for name in _THREADS}
     os.environ.update(dict.fromkeys(_THREADS, "1"))
     try:
@@ -80,7 +80,7 @@ def _single_threads() -> Iterator[None]:
 
 
 def _settle() -> None:
-    """In a worker: ignore Ctrl-C, and end when the process that started it is gone."""
+    """In a worker: ignores Ctrl-C, and ends when its parent process is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is not None:

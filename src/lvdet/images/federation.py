@@ -1,4 +1,4 @@
-"""What is known of an image: LVIS's federated labels.
+"""What is known about an image: LVIS's federated labels.
 
 Each image has classes that were looked for and found (positive: all their objects are labelled,
 or only some where the class is not exhaustive) and classes that were looked for and are not there

@@ -36,15 +36,14 @@ class Batch:
 
 @dataclass(frozen=True)
 class Described:
-    """An image's record and those of its annotations, whose ids are still missing."""
+    """The records of an image and its annotations, before ids are assigned."""
 
     image: dict[str, Any]
     annotations: list[dict[str, Any]]
 
 
 def make_batch(world: World, batch: Batch) -> list[Described]:
-    """Draws the images and writes their files; what image i looks like depends on the seed, the
-    part and i alone."""
+    """Draws the images and writes their files; image i depends only on the seed, the part and i."""
     described = []
     for place, positive in enumerate(batch.positive):
         key = np.random.SeedSequence(batch.seed, spawn_key=(1, batch.part, batch.first + place))

@@ -33,7 +33,7 @@ _GROUPS = {"frequent": "f", "common": "c", "rare": "r"}
 
 @dataclass(frozen=True)
 class Settings:
-    """What a set is made of.
+    """The settings of an image set.
 
     images, val_images: of the two parts; no `val_images`: a fifth of the training images
     classes: from 2 to `COMBINATIONS`
@@ -55,21 +55,21 @@ class Settings:
 
     @property
     def validation(self) -> int:
-        """How many validation images there are."""
+        """The number of validation images."""
         return max(self.images // 5, 1) if self.val_images is None else self.val_images
 
     @property
     def positive(self) -> float:
-        """How many labelled classes an image has, on average."""
+        """The mean number of labelled classes per image."""
         return self.classes_per_image or self.objects / tail.INSTANCES
 
     def to_dict(self) -> dict[str, Any]:
-        """What is written beside the set; what was not asked for is left out."""
+        """The values written beside the set; unset options are omitted."""
         late = ("classes_per_image", "rarest")
         return {k: v for k, v in asdict(self).items() if not (k in late and v is None)}
 
     def check(self) -> None:
-        """Raises an `InputError` for settings of which no set can be made."""
+        """Raises an `InputError` for settings that no set can satisfy."""
         _within("images", self.images, 1, 10_000_000)
         _within("val-images", self.validation, 1, 10_000_000)
         _within("classes", self.classes, 2, COMBINATIONS)
@@ -86,14 +86,14 @@ class Settings:
             kind = "objects" if self.classes_per_image is None else "classes"
             number = self.objects if self.classes_per_image is None else self.classes_per_image
             raise InputError(
-                f"{self.images:,} images of {number:g} {kind} have room for {room:,} "
+                f"{self.images:,} images of {number:g} {kind} have room for only {room:,} "
                 f"classes, not {self.classes:,}: pass more --images or fewer --classes"
             )
 
 
 @dataclass
 class PartCounts:
-    """What is in one part of a set: [K] images and objects of each class, as annotated."""
+    """The contents of one part of a set: [K] images and objects of each class, as annotated."""
 
     images: int
     image_count: Ints
@@ -104,7 +104,7 @@ class PartCounts:
 
 @dataclass(frozen=True)
 class Summary:
-    """What was made; `frequency` [K] is r, c or f by training images."""
+    """The finished set; `frequency` [K] is r, c or f by training images."""
 
     folder: Path
     frequency: list[str]
@@ -112,7 +112,7 @@ class Summary:
     val: PartCounts
 
     def to_dict(self) -> dict[str, Any]:
-        """Numbers by part and group of classes."""
+        """Counts by part and group of classes."""
         letters = np.array(self.frequency)
         parts = {
             name: {
@@ -173,7 +173,7 @@ def make_image_set(
 def _batches(
     folder: Path, settings: Settings, part: int, offsets: Ints, classes: Ints
 ) -> list[Batch]:
-    """The images of a part, some at a time."""
+    """The images of a part, in batches."""
     positive = np.split(classes, offsets[1:-1])
     first_id = 1 + part * settings.images
     return [
@@ -190,7 +190,7 @@ def _batches(
 
 
 def _plan(settings: Settings) -> tuple[World, list[tuple[Ints, Ints]]]:
-    """The world, and for each part which classes its images show."""
+    """The world, and the classes shown in each image of each part."""
     rng = np.random.default_rng(np.random.SeedSequence(settings.seed, spawn_key=(0,)))
     vocabulary = draw_vocabulary(rng, settings.classes)
     cells = settings.images * settings.positive

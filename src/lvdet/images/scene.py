@@ -1,4 +1,4 @@
-"""One picture: things of some classes and of none before a ground, and all that is true of it."""
+"""One picture: objects and distractors on a background, with full ground truth."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class World:
 
 @dataclass(frozen=True)
 class Scene:
-    """A picture and all that is true of it. Classes are rows of the vocabulary.
+    """A picture and its ground truth. Classes are rows of the vocabulary.
 
     pixels:    uint8 [h, w, 3]
     owner:     int16 [h, w] the object that is visible at each pixel, -1 where it is none

@@ -1,4 +1,5 @@
-"""The files of an image set besides its pictures: annotations, settings, and a config to train."""
+"""The files of an image set other than its pictures: annotations, settings, and a training
+config."""
 
 from __future__ import annotations
 
@@ -17,19 +18,19 @@ MARK = "synth.json"
 
 
 def claim_folder(folder: Path, settings: Mapping[str, Any], *, overwrite: bool) -> None:
-    """Makes the folder for a set, or empties that of an earlier one if it may."""
+    """Makes the folder for a set, or clears that of an earlier set if allowed."""
     if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder}: a file, expected a folder")
+        raise InputError(f"{folder}: is a file, expected a folder")
     try:
         filled = folder.is_dir() and any(folder.iterdir())
     except OSError as error:
         raise InputError(f"{folder}: {error.strerror or error}") from None
     if filled:
         if not (folder / MARK).is_file():
-            raise InputError(f"{folder}: has other files; pass a new or empty folder")
+            raise InputError(f"{folder}: contains other files; pass a new or empty folder")
         if not overwrite:
             raise InputError(
-                f"{folder}: already has an image set; pass another folder, or --overwrite"
+                f"{folder}: already contains an image set; pass another folder, or --overwrite"
             )
         _clear(folder)
     for part in (*PARTS, "annotations"):
@@ -38,7 +39,7 @@ def claim_folder(folder: Path, settings: Mapping[str, Any], *, overwrite: bool) 
 
 
 def _clear(folder: Path) -> None:
-    """Removes what a set is made of, and nothing else."""
+    """Removes the files of a set, and nothing else."""
     files = [folder / "annotations" / f"{part}.json" for part in PARTS]
     files.append(folder / "config.toml")
     for part in PARTS:
@@ -52,7 +53,7 @@ def _clear(folder: Path) -> None:
         for path in files:
             path.unlink(missing_ok=True)
     except OSError as error:
-        raise OutputError(f"{path}: cannot be removed: {error.strerror or error}") from None
+        raise OutputError(f"{path}: cannot remove: {error.strerror or error}") from None
 
 
 def write_annotations(
@@ -61,7 +62,7 @@ def write_annotations(
     annotations: Iterable[str],
     categories: Sequence[Mapping[str, Any]],
 ) -> None:
-    """An LVIS file of records that are JSON already."""
+    """Writes an LVIS file from records that are already JSON."""
     with write_whole(path) as file:
         file.write(b'{"info": {"description": "made by lvdet synth", "version": "v1"},\n')
         file.write(b'"licenses": [],\n')
@@ -79,7 +80,7 @@ def write_annotations(
 
 
 def write_config(path: Path, images: int, size: int) -> None:
-    """A config for `lvdet train`: a small detector, a dozen times through the training images."""
+    """Writes a config for `lvdet train`: a small detector, a dozen epochs."""
     steps = max(100, round(12 * images / 16 / 10) * 10)
     anchors = [max(size // 20, 8) << level for level in range(5)]
     write_text(

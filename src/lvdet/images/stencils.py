@@ -1,4 +1,4 @@
-"""Things drawn once at a fixed size, to be looked up under any rotation, stretch and scale."""
+"""Things drawn once at a fixed size, to be sampled under any rotation, stretch and scale."""
 
 from __future__ import annotations
 

@@ -29,9 +29,9 @@ _UNEVEN = 0.3
 def expected_images(classes: int, images: int, cells: float, rarest: float | None = None) -> Floats:
     """[K] images by rank of the class, the most frequent first, together about `cells`.
 
-    The counts fall as an exponential of the rank, which is how those of LVIS v1 fall (about
-    2,000 images for the first of 1,203, 100 for the 405th, 10 for the 866th), to the same
-    rarest class however large the set is, unless another `rarest` is asked for.
+    The counts fall as an exponential of the rank, which is how those of LVIS v1 fall (about 2,000
+    images for the first of 1,203, 100 for the 405th, 10 for the 866th), to the same rarest class
+    however large the set is, unless another `rarest` is requested.
     """
     behind = np.arange(classes - 1, -1, -1, dtype=np.float64)
     most = max(_LARGEST_SHARE * images, 1.0)

@@ -1,4 +1,4 @@
-"""What shall be in a picture: objects and distractors with their looks, from front to back."""
+"""The things in a picture: objects and distractors with their appearance, from front to back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is visible where, as one map of an image, to masks, boxes and areas."""
+"""From a map of which object is visible at each pixel to masks, boxes and areas."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Detections of a trained model: the best of each class over a whole set of images."""
+"""Prediction with a trained model: the best detections of each class over a whole set of images."""

@@ -1,4 +1,4 @@
-"""Images in batches that stay the same when a prediction resumes, and that fit into memory."""
+"""Batches that stay the same when a prediction resumes, and that fit into memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ T = TypeVar("T")
 
 
 def unfinished(images: Sequence[Image], batch: int, wanted: Container[int]) -> list[Image]:
-    """The batches, one after the other, in which any image is wanted.
+    """The batches, in order, that contain any wanted image. They are always complete, because the
+    padding of an image to its neighbours' size slightly affects its detections; so batches must not
+    depend on where an earlier process ended.
 
     Whole batches, because the padding of an image to its neighbours' size is seen, if barely, in
     its detections: so they do not depend on where an earlier process ended.
@@ -27,8 +29,8 @@ def unfinished(images: Sequence[Image], batch: int, wanted: Container[int]) -> l
     return [image for some in batches if any(one[0] in wanted for one in some) for image in some]
 
 
-class Portions:
-    """Does work on batches, and on ever smaller parts of them where a GPU's memory is too small.
+class BatchSplitter:
+    """Processes batches, in ever smaller parts if a GPU's memory is too small.
 
     limit: images at a time
     """
@@ -37,8 +39,8 @@ class Portions:
         self.limit = limit
         self.notes: list[str] = []
 
-    def of(self, given: PredictionBatch, work: Callable[[PredictionBatch], T]) -> Iterator[T]:
-        """What comes of the parts of a batch. `work` must not leave anything behind when it runs
+    def run(self, given: PredictionBatch, work: Callable[[PredictionBatch], T]) -> Iterator[T]:
+        """The results of the parts of a batch. `work` must not leave anything behind when it runs
         out of memory."""
         begin = 0
         while begin < len(given.ids):
@@ -53,7 +55,7 @@ class Portions:
     def _attempt(
         self, part: PredictionBatch, work: Callable[[PredictionBatch], T]
     ) -> tuple[T] | None:
-        """None where memory is too small: the error's frames, which hold tensors, are gone then."""
+        """None if memory is too small; the error's frames, which hold tensors, are then gone."""
         try:
             return (work(part),)
         except torch.OutOfMemoryError:
@@ -74,7 +76,7 @@ class Portions:
 
 
 def _part(given: PredictionBatch, begin: int, end: int) -> PredictionBatch:
-    """Some images of a batch, padded as they were."""
+    """Some images of a batch, with unchanged padding."""
     if begin == 0 and end >= len(given.ids):
         return given
     of = slice(begin, end)

@@ -1,4 +1,4 @@
-"""The outcome of the first pass, image by image."""
+"""The results of the first pass, image by image."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lvdet.files.stream import detection_tables
 
 @dataclass(frozen=True)
 class Rows:
-    """Detections of an image.
+    """The detections of an image.
 
     box:   [n, 4] float64 x, y, width, height in pixels of the original image
     score: [n] float64
@@ -41,7 +41,7 @@ NONE = Rows(np.zeros((0, 4)), np.zeros(0), np.zeros(0, dtype=np.int64))
 
 
 class BoxFile:
-    """Detections that a writer has written, those of an image beside each other.
+    """Detections written by a writer, with those of each image adjacent.
 
     images: the ids of those that have any
     """
@@ -54,35 +54,35 @@ class BoxFile:
         self._rest = rows_by_image(path, category_ids)
 
     def next(self, image_id: int) -> Rows:
-        """The detections of an image, in their order; those before it in the file are passed by.
-        None of an image without any."""
+        """The detections of an image, in their order; skips earlier images in the file. Empty for
+        an image without detections."""
         if image_id not in self.images:
             return NONE
         for found, rows in self._rest:
             if found == image_id:
                 return rows
-        raise LvdetError(f"{self._path}: image {image_id} is not where it should be")
+        raise LvdetError(f"{self._path}: image {image_id} is not where it was expected")
 
 
 def rows_by_image(path: Path, category_ids: Sequence[int]) -> Iterator[tuple[int, Rows]]:
-    """Ids of images and their detections, as they lie in a file, those of an image beside each
-    other."""
+    """Ids of images and their detections, in file order; the detections of an image are
+    adjacent."""
     row_of = {category_id: row for row, category_id in enumerate(category_ids)}
-    begun: list[Rows] = []
+    current: list[Rows] = []
     last = -1
     for table in detection_tables(path, masks=False):
         label = np.array([row_of[name] for name in table.category_ids.tolist()])
         edges = [0, *(np.flatnonzero(np.diff(table.image)) + 1).tolist(), len(table)]
         for begin, end in pairwise(edges):
             image_id = int(table.image_ids[table.image[begin]])
-            if begun and image_id != last:
-                yield last, _joined(begun)
-                begun = []
+            if current and image_id != last:
+                yield last, _joined(current)
+                current = []
             of = slice(begin, end)
-            begun.append(Rows(table.box[of], table.score[of], label[table.category[of]]))
+            current.append(Rows(table.box[of], table.score[of], label[table.category[of]]))
             last = image_id
-    if begun:
-        yield last, _joined(begun)
+    if current:
+        yield last, _joined(current)
 
 
 def _joined(parts: Sequence[Rows]) -> Rows:

@@ -1,4 +1,4 @@
-"""Boxes of a batch that a budget may keep, found while the host is elsewhere."""
+"""Finds the boxes of a batch that a budget may keep, asynchronously."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from lvdet.training.data.prediction import PredictionBatch
 from lvdet.training.model.candidates import Candidates
 
 #: Of one image: boxes [n, 4] float64 corners in the original image, scores [n], class rows [n].
-Found = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
+ImageBoxes = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 
-#: Candidates of an image that are looked at for each detection that its budget keeps, at first.
+#: Initial number of candidates of an image per detection that its budget keeps.
 LOOKED_AT = 4
 #: Half of the room that there is at least for the candidates of a batch, where it is fixed.
 LEAST_ROOM = 1 << 12
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """The candidates of some images, and what is wanted of them.
+class _Request:
+    """The candidates of some images, and what is wanted from them.
 
     scale: [B, 4] from pixels of the resized to those of the original image
     limit: [B, 4] the largest coordinates in the original image
@@ -42,39 +42,40 @@ class _Asked:
     scale: Tensor
     limit: Tensor
 
-    def of(self, image: int) -> _Asked:
-        """One of the images."""
+    def of(self, image: int) -> _Request:
+        """The request for one image."""
         rows = torch.tensor([image], device=self.scale.device)
         candidates = self.candidates.of(rows)
         ids = self.ids[image : image + 1]
-        return _Asked(ids, candidates, self.wanted, self.scale[rows], self.limit[rows])
+        return _Request(ids, candidates, self.wanted, self.scale[rows], self.limit[rows])
 
 
 @dataclass(frozen=True)
 class Pending:
-    """What a device may still be at.
+    """Results that a device may still be computing.
 
     most, room: as in `select`
-    told: of each threshold the ends, and whether they are enough; last the candidates taken
+    counts: the ends for each threshold, and whether they are enough; then the number of candidates
+        taken
     """
 
-    asked: _Asked
+    request: _Request
     most: int
     room: int | None
     selected: list[Selected]
-    told: Tensor
+    counts: Tensor
     done: Wait
 
     @property
     def ids(self) -> list[int]:
-        """Of the images."""
-        return self.asked.ids
+        """The ids of the images."""
+        return self.request.ids
 
 
 class BoxFinder:
-    """Finds boxes in batches, of which a GPU may be working on one while the one before is read.
+    """Finds boxes in batches; a GPU may process one batch while the previous one is read.
 
-    ahead: batches that may be begun before the first of them is finished
+    ahead: batches that may be started before the first of them is finished
     """
 
     def __init__(self, job: Job, nms: Sequence[float]) -> None:
@@ -88,7 +89,7 @@ class BoxFinder:
             self._copies = torch.cuda.Stream(self._device, priority=-1)  # type: ignore[no-untyped-call]
 
     def begin(self, part: PredictionBatch, bound: NDArray[np.float32]) -> Pending:
-        """Begins with a batch; on a GPU, nothing is waited for."""
+        """Starts a batch; on a GPU, without waiting for anything."""
         execution, settings = self._job.execution, self._job.settings
         with torch.inference_mode():
             batch = execution.moved(part.batch)
@@ -104,17 +105,17 @@ class BoxFinder:
             limit = original.flip(1).repeat(1, 2).double()
             numel = candidates.score.numel()
             room = min(self._room or numel, numel) if execution.asynchronous else None
-            asked = _Asked(part.ids, candidates, wanted, scale, limit)
-            return self._selected(asked, self._most, room)
+            request = _Request(part.ids, candidates, wanted, scale, limit)
+            return self._selected(request, self._most, room)
 
-    def _selected(self, asked: _Asked, most: int, room: int | None) -> Pending:
-        selected, count = select(asked.candidates, asked.wanted, most, room)
-        told = torch.cat([part.int() for one in selected for part in (one.ends, one.enough)])
-        told = torch.cat([told, count]).to("cpu", non_blocking=True)
-        return Pending(asked, most, room, selected, told, self._job.execution.now())
+    def _selected(self, request: _Request, most: int, room: int | None) -> Pending:
+        selected, count = select(request.candidates, request.wanted, most, room)
+        counts = torch.cat([part.int() for one in selected for part in (one.ends, one.enough)])
+        counts = torch.cat([counts, count]).to("cpu", non_blocking=True)
+        return Pending(request, most, room, selected, counts, self._job.execution.now())
 
-    def finish(self, pending: Pending) -> list[list[Found]]:
-        """For each threshold of suppression what was found in each image, by falling score."""
+    def finish(self, pending: Pending) -> list[list[ImageBoxes]]:
+        """For each suppression threshold, the boxes found in each image, by descending score."""
         pending.done()
         try:
             with torch.inference_mode():
@@ -124,14 +125,14 @@ class BoxFinder:
                 "not enough GPU memory to suppress boxes; use a smaller --batch"
             ) from None
 
-    def _finished(self, pending: Pending) -> list[list[Found]]:
-        *told, count = pending.told.tolist()
+    def _finished(self, pending: Pending) -> list[list[ImageBoxes]]:
+        *counts, count = pending.counts.tolist()
         if pending.room is not None:
             self._room = 1 << (2 * max(count, LEAST_ROOM)).bit_length()
             if count > pending.room:
-                return self.finish(self._selected(pending.asked, pending.most, count))
+                return self.finish(self._selected(pending.request, pending.most, count))
         images = len(pending.ids)
-        numbers = np.array(told).reshape(len(self._nms), 2, images)
+        numbers = np.array(counts).reshape(len(self._nms), 2, images)
         found = [
             self._read(pending, selected, ends)
             for selected, ends in zip(pending.selected, numbers[:, 0], strict=True)
@@ -140,20 +141,22 @@ class BoxFinder:
         if 2 * len(short) > images:
             self._most = max(self._most, 2 * pending.most)
         for image in short.tolist():  # each by itself: one that is odd has no others look at more
-            alone = self._selected(pending.asked.of(image), 2 * pending.most, None)
+            alone = self._selected(pending.request.of(image), 2 * pending.most, None)
             for of_threshold, (again,) in zip(found, self.finish(alone), strict=True):
                 of_threshold[image] = again
         return found
 
-    def _read(self, pending: Pending, selected: Selected, ends: NDArray[np.int64]) -> list[Found]:
-        """What was selected, in host memory, image by image."""
-        asked, number = pending.asked, int(ends[-1])
+    def _read(
+        self, pending: Pending, selected: Selected, ends: NDArray[np.int64]
+    ) -> list[ImageBoxes]:
+        """The selected boxes in host memory, by image."""
+        request, number = pending.request, int(ends[-1])
         with nullcontext() if self._copies is None else torch.cuda.stream(self._copies):
             place = selected.place[:number]
-            _, rows, classes = asked.candidates.score.shape
+            _, rows, classes = request.candidates.score.shape
             image = place // (rows * classes)
-            corners = selected.box[:number].double() * asked.scale[image]
-            corners = torch.minimum(corners, asked.limit[image]).clamp(min=0)
+            corners = selected.box[:number].double() * request.scale[image]
+            corners = torch.minimum(corners, request.limit[image]).clamp(min=0)
             columns = [
                 column.to("cpu", non_blocking=True)
                 for column in (corners, selected.score[:number], place % classes)

@@ -1,4 +1,4 @@
-"""The first pass: the boxes that a budget keeps, without masks."""
+"""The first pass: the boxes that the budgets keep, without masks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from lvdet.files.progress import Update
 from lvdet.inference.batches import Image, unfinished
-from lvdet.inference.box_finder import BoxFinder, Found, Pending
+from lvdet.inference.box_finder import BoxFinder, ImageBoxes, Pending
 from lvdet.inference.in_order import InOrder
 from lvdet.inference.job import Job
 from lvdet.inference.loading import load
@@ -61,7 +61,7 @@ def find_boxes(job: Job, targets: Sequence[Path], update: Update | None = None) 
         allowed = skip if settings.skip_damaged else None
         for given in load(todo, job.size, settings.batch, settings.workers, allowed):
             job.look()
-            for pending in job.portions.of(given, begin):
+            for pending in job.splitter.run(given, begin):
                 waiting.append(pending)
                 if len(waiting) > finder.ahead:
                     write_next()
@@ -81,7 +81,7 @@ def _writer(path: Path, settings: Settings, category_ids: Sequence[int]) -> TopK
 
 
 class _Kept:
-    """What was found so far, a writer for each threshold of NMS.
+    """The boxes found so far, with one writer per NMS threshold.
 
     bound: [K] what a score of each class has to exceed to be of use to any of the budgets per
            class. It may be that of some batches ago, which lets more through than necessary
@@ -95,8 +95,8 @@ class _Kept:
         }
         self.bound = self._bound()
 
-    def add(self, ids: Sequence[int], found: Sequence[Sequence[Found]]) -> None:
-        """Adds some images, for each writer its own."""
+    def add(self, ids: Sequence[int], found: Sequence[Sequence[ImageBoxes]]) -> None:
+        """Adds some images, each writer with its own detections."""
         for writer, of_threshold in zip(self._writers, found, strict=True):
             for image_id, rows in zip(ids, of_threshold, strict=True):
                 if image_id not in writer:
@@ -119,8 +119,8 @@ class _Kept:
             self._update(total - len(self.left), total)
 
     def _bound(self) -> NDArray[np.float32]:
-        """A writer whose class is full takes no score at or below its threshold, as ties go to
-        what was added before."""
+        """A writer whose class is full accepts no score at or below its threshold, because ties go
+        to what was added first."""
         ids = self._job.category_ids
         lowest = np.min([writer.class_thresholds(ids) for writer in self._writers], axis=0)
         bound: NDArray[np.float32] = np.maximum(lowest, self._job.settings.score).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Where and how a detector computes."""
+"""The device and precision of a detector."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from lvdet.training.data.batch import Batch
 from lvdet.training.data.loader_workers import sharing
 from lvdet.training.loop.processes import Process, joined
 
-#: Returns when something is done.
+#: A function that returns when something is done.
 Wait = Callable[[], None]
 
 
 @dataclass(frozen=True)
 class Execution:
-    """How batches come to a detector, and what it computes in.
+    """How batches reach a detector, and its precision.
 
     channels_last: whether pixels lie beside each other with their colours, as in training
     precision:     "fp32", or "bf16" for what does not need more; weights are float32 in both
@@ -36,8 +36,8 @@ class Execution:
 
     @classmethod
     def of(cls, detector: nn.Module, channels_last: bool, precision: str) -> Execution:
-        """Where a detector is. On a GPU, and only there, its weights are laid out anew where they
-        have to be."""
+        """The execution of a detector where it is. On a GPU only, its weights are rearranged in
+        memory if necessary."""
         device = next((tensor.device for tensor in detector.parameters()), torch.device("cpu"))
         on_gpu = device.type == "cuda"
         if precision == "bf16" and not (on_gpu and torch.cuda.is_bf16_supported(False)):
@@ -49,7 +49,7 @@ class Execution:
 
     @property
     def asynchronous(self) -> bool:
-        """Whether the host may go on while the device works."""
+        """Whether the host may continue while the device works."""
         return self.device.type == "cuda"
 
     def moved(self, batch: Batch) -> Batch:
@@ -57,34 +57,34 @@ class Execution:
         return batch.to(self.device, channels_last=self.channels_last)
 
     def uploaded(self, values: NDArray[Any]) -> Tensor:
-        """An array on the device; its copy to a GPU is not waited for."""
+        """An array on the device; a copy to a GPU is asynchronous."""
         tensor = torch.from_numpy(values)
         if self.device.type != "cuda":
             return tensor
         return tensor.pin_memory().to(self.device, non_blocking=True)
 
     def now(self) -> Wait:
-        """What waits until all that the device was told so far is done."""
+        """A function that waits until everything the device was given so far is done."""
         if self.device.type != "cuda":
-            return _nothing
+            return _no_wait
         event: torch.cuda.Event = torch.cuda.current_stream(self.device).record_event()
         return event.synchronize
 
     def autocast(self) -> AbstractContextManager[None]:
-        """What the detector is called in."""
+        """The context to call the detector in."""
         return torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bf16")
 
     def current(self) -> AbstractContextManager[None]:
-        """With its GPU as the current one, on which Triton's kernels are started."""
+        """Makes its GPU the current one, on which Triton's kernels start."""
         return torch.cuda.device(self.device) if self.device.type == "cuda" else nullcontext()
 
 
-def _nothing() -> None:
-    """There is nothing to wait for."""
+def _no_wait() -> None:
+    """Does not wait."""
 
 
 def device_of(name: str | None) -> torch.device:
-    """The device of a name such as "cuda:1"; without one, a GPU where there is one.
+    """The device with a name such as "cuda:1"; by default a GPU if there is one.
 
     A GPU with a number becomes the current one: Triton starts its kernels there.
     """
@@ -96,7 +96,7 @@ def device_of(name: str | None) -> torch.device:
             f"--device is {name!r}, expected a name such as cuda, cuda:1 or cpu"
         ) from None
     if device.type == "cuda" and not gpus:
-        raise InputError("--device is a GPU, but PyTorch finds none")
+        raise InputError("--device is {name!r}, but PyTorch finds no GPU")
     if device.type == "cuda" and (device.index or 0) >= gpus:
         raise InputError(f"--device is {name!r}, but there are {gpus} GPUs")
     if device.type == "cuda" and device.index is not None:
@@ -106,15 +106,15 @@ def device_of(name: str | None) -> torch.device:
 
 @contextmanager
 def predicting_processes(device: str | None) -> Iterator[Process]:
-    """This process among those that torchrun started, each with the GPU of its number and its part
-    of the cores; or alone, on a device as `device_of` takes it."""
+    """This process among those started by torchrun, each with the GPU of its rank and its share of
+    the cores; or alone, on a device as for `device_of`."""
     if os.environ.get("WORLD_SIZE", "1") == "1":
         yield Process(0, 1, device_of(device))
         return
     if device not in (None, "cuda", "cpu"):
         raise InputError(
-            f"--device is {device!r}, but of several processes each takes the GPU of its number: "
-            "pass cuda or cpu"
+            f"--device is {device!r}, but each of several processes uses the GPU of its own "
+            "rank: pass cuda or cpu"
         )
     with joined(device) as process:
         if not os.environ.get("LVDET_THREADS"):

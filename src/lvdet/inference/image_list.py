@@ -1,4 +1,4 @@
-"""Which images are predicted, and under which ids."""
+"""The images to predict, and their ids."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lvdet.inference.batches import Image
 from lvdet.tables.values import require
 from lvdet.training.data.image_paths import find_images
 
-#: Endings of files that are taken for images.
+#: Extensions of image files.
 ENDINGS = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff", ".gif", ".ppm")
 
 
@@ -24,7 +24,7 @@ class ImageList:
     """Images by id.
 
     source:     the annotation file or the folder
-    categories: names by id, where an annotation file says them
+    categories: names by id, if an annotation file gives them
     """
 
     source: Path
@@ -32,8 +32,8 @@ class ImageList:
     categories: dict[int, str] = field(default_factory=dict)
 
     def require_classes_of(self, ids: Sequence[int], names: Sequence[str]) -> None:
-        """Refuses a file with a class that the model does not have, whose AP would be 0, or in
-        which one has another name: its detections would be taken for those of another class."""
+        """Raises for a file with a class that the model does not have, whose AP would be 0, or with
+        a class of a different name, for which detections would be mistaken."""
         for category_id, name in zip(ids, names, strict=True):
             theirs = self.categories.get(category_id, name)
             if theirs != name:
@@ -45,14 +45,14 @@ class ImageList:
         unknown = [number for number in self.categories if number not in known]
         if unknown:
             raise InputError(
-                f"{self.source}: {len(unknown):,} of {len(self.categories):,} categories are not "
-                f"among the checkpoint's {len(ids):,} classes, the first is {unknown[0]} "
+                f"{self.source}: {len(unknown):,} of {len(self.categories):,} categories are "
+                f"not among the checkpoint's {len(ids):,} classes, such as {unknown[0]} "
                 f"{self.categories[unknown[0]]!r}; their AP would be 0"
             )
 
     def missing_note(self, ids: Sequence[int], names: Sequence[str]) -> str | None:
-        """A note on classes that only the model has. They do no harm: an evaluation leaves them
-        out before any limit counts."""
+        """A note about classes that only the model has. They are harmless: an evaluation drops them
+        before any limit applies."""
         missing = [
             (number, name)
             for number, name in zip(ids, names, strict=True)
@@ -61,12 +61,13 @@ class ImageList:
         if not missing:
             return None
         return (
-            f"{self.source} lacks {len(missing):,} of the checkpoint's {len(ids):,} classes, the "
-            f"first is {missing[0][0]} {missing[0][1]!r}; their detections are written too"
+            f"{self.source} lacks {len(missing):,} of the checkpoint's {len(ids):,} classes, "
+            f"such as {missing[0][0]} {missing[0][1]!r}; detections of these classes are "
+            "written too"
         )
 
     def find(self, wanted: str) -> Image:
-        """An image by its id, or by its file's name, with or without ending."""
+        """Finds an image by id or by file name, with or without extension."""
         for image in self.images:
             path = image[1]
             if wanted in (str(image[0]), path.name, path.stem) or str(path).endswith(f"/{wanted}"):
@@ -77,22 +78,25 @@ class ImageList:
 def images_of(
     source: Path, folder: Path | None = None, progress: Progress | None = None
 ) -> ImageList:
-    """The images of an annotation file, whose files are in `folder`, or those in a folder."""
+    """The images of an annotation file, with their files in `folder`; or the images in a folder."""
     if source.is_dir():
         if folder is not None:
-            raise InputError(f"{source}: a folder of images, which takes no --images")
+            raise InputError(
+                f"{source}: is a folder of images; --images applies only to annotation files"
+            )
         return images_in(source)
     if not source.is_file():
         raise InputError(f"{source}: no such annotation file or folder of images")
     if source.suffix.lower() in ENDINGS:
-        raise InputError(f"{source}: an image, expected an annotation file or a folder")
+        raise InputError(f"{source}: is an image, expected an annotation file or a folder")
     if folder is None:
-        raise InputError(f"{source}: pass --images FOLDER, where its images are")
+        raise InputError(f"{source}: pass --images FOLDER, the folder with its images")
     return annotated_images(source, folder, progress)
 
 
 def annotated_images(source: Path, folder: Path, progress: Progress | None = None) -> ImageList:
-    """The images of a file in LVIS or COCO format, by ascending id. It may lack annotations."""
+    """The images of a file in LVIS or COCO format, by ascending id. Annotations are not
+    required."""
     with track(progress, "reading annotations") as update:
         gt, problems = load_ground_truth(source, masks=False, annotated=False, update=update)
     require(iter(problems))
@@ -106,7 +110,7 @@ def annotated_images(source: Path, folder: Path, progress: Progress | None = Non
 
 
 def categories_of(source: Path, progress: Progress | None = None) -> dict[int, str]:
-    """The names of an annotation file's categories by id."""
+    """The names of an annotation file's categories, by id."""
     with track(progress, "reading annotations") as update:
         gt, problems = load_ground_truth(source, masks=False, annotated=False, update=update)
     require(iter(problems))
@@ -115,7 +119,7 @@ def categories_of(source: Path, progress: Progress | None = None) -> dict[int, s
 
 
 def images_in(folder: Path) -> ImageList:
-    """The images in a folder, with ids from 1 in the order of their names."""
+    """The images in a folder, with ids from 1 in order of file name."""
     try:
         paths = sorted(
             path
@@ -130,12 +134,12 @@ def images_in(folder: Path) -> ImageList:
 
 
 def sidecar(out: Path) -> Path:
-    """Where the ids of a folder's images are written."""
+    """The path of the file with the ids of a folder's images."""
     return out.with_name(f"{out.stem}.images.json")
 
 
 def write_sidecar(listed: ImageList, ids: Sequence[int], names: Sequence[str], path: Path) -> None:
-    """Writes ids and file names, and the classes, as annotation files have them."""
+    """Writes ids, file names and classes, in the format of annotation files."""
     content = {
         "images": [{"id": number, "file_name": file.name} for number, file in listed.images],
         "categories": [

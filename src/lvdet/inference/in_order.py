@@ -1,4 +1,4 @@
-"""Work on a thread of its own, in the order in which it is given."""
+"""Runs work on a separate thread, in the order given."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Self
 
 
 class InOrder:
-    """Calls functions one after the other, while whoever gives them does something else.
+    """Calls functions one after the other on a separate thread.
 
     room: the size of all that may wait; where it is exceeded, giving more waits
 
@@ -28,7 +28,7 @@ class InOrder:
         self._thread = Thread(target=self._work, daemon=True)
 
     def give(self, call: Callable[[], None], size: int = 1) -> None:
-        """Has a function called after those before it."""
+        """Queues a function."""
         with self._changed:
             self._changed.wait_for(
                 lambda: self._error or not self._calls or self._waiting + size <= self._room

@@ -1,4 +1,4 @@
-"""What both passes of a prediction work with."""
+"""What both passes of a prediction share."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lvdet.inference.batches import Image, Portions
+from lvdet.inference.batches import BatchSplitter, Image
 from lvdet.inference.device import Execution
 from lvdet.inference.settings import Settings
 from lvdet.training.configuration.config import Input
@@ -14,12 +14,12 @@ from lvdet.training.configuration.config import Input
 
 @dataclass(frozen=True)
 class Job:
-    """A detector, the images it looks at, and how.
+    """A detector, its images, and the settings.
 
     images:       ids and files, in the order in which ties are decided
     size:         how images are resized
     category_ids: of the detector's classes
-    leave_out:    is told of damaged images where the settings allow them, before they are finished
+    leave_out:    receives damaged images if the settings allow them, before they are finished
     look:         called with each batch; raises an error where another process has failed
     """
 
@@ -28,7 +28,7 @@ class Job:
     size: Input
     category_ids: Sequence[int]
     settings: Settings
-    portions: Portions
+    splitter: BatchSplitter
     execution: Execution
     leave_out: Callable[[Sequence[Image]], None]
     look: Callable[[], None]

@@ -1,4 +1,4 @@
-"""What has to be the same to resume a prediction."""
+"""What must be unchanged to resume a prediction."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from lvdet.inference.batches import Image
 from lvdet.inference.settings import Settings
 from lvdet.training.records.checkpoint import LoadedModel
 
-#: Files whose content is looked at, at most.
+#: Maximum number of files whose content is hashed.
 LOOKED_AT = 64
 
 
 def identity(
     model: LoadedModel, images: Sequence[Image], settings: Settings, masks: bool, processes: int
 ) -> dict[str, object]:
-    """Everything that changes the outcome, by name; weights and images as checksums."""
+    """Everything that affects the result, by name; weights and images as checksums."""
     config = model.config
     size = asdict(config.input)
     found: dict[str, object] = {
@@ -50,7 +50,7 @@ def identity(
 
 
 def checksum(detector: nn.Module) -> str:
-    """The same for the same weights, and for no others."""
+    """A checksum that differs for different weights."""
     found = hashlib.sha256()
     for name, tensor in sorted(detector.state_dict().items()):
         content = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
@@ -60,7 +60,8 @@ def checksum(detector: nn.Module) -> str:
 
 
 def checksum_of_images(images: Sequence[Image]) -> str:
-    """Of ids, file names, sizes in bytes, and the content of up to 64 files throughout the list.
+    """A checksum of ids, file names, sizes in bytes, and the content of up to 64 files across the
+    list.
 
     Not of folders or times: a job that is started again often has the same images copied to
     another place. Other images under the same names, such as smaller or altered copies, differ

@@ -1,4 +1,4 @@
-"""Images from their files, in batches, also where some of the files are damaged."""
+"""Loads images in batches, tolerating damaged files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lvdet.training.data.prediction import PredictionBatch, prediction_batches
 
 
 class DamagedImageError(InputError):
-    """A file can be read, but there is no image in it."""
+    """A file can be read, but is not a valid image."""
 
 
 def load(
@@ -23,10 +23,10 @@ def load(
     workers: int,
     skip: Callable[[list[Image]], None] | None = None,
 ) -> Iterator[PredictionBatch]:
-    """The images in the order given, `batch` at a time.
+    """The images in the given order, `batch` at a time.
 
-    skip: is told of the damaged images of a batch before its others come; without it the first
-          damaged image is a `DamagedImageError`
+    skip: receives the damaged images of a batch before the others are returned; without it, the
+          first damaged image raises `DamagedImageError`
 
     The batches of the others stay as they are, so that they do not depend on the damaged ones.
     A file that is not there, or that cannot be read at all, is an error in any case: a whole disk
@@ -53,7 +53,7 @@ def load(
 
 
 def is_damaged(path: Path) -> bool:
-    """Whether a file can be read, but is no image."""
+    """Whether a file can be read but is not a valid image."""
     try:
         read_picture(path)
     except InputError:

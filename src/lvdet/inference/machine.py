@@ -1,4 +1,4 @@
-"""The machine that a detector computes on, in words."""
+"""A description of the machine that a detector runs on."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import nn
 
 
 def hardware(detector: nn.Module) -> dict[str, Any]:
-    """The device that a detector is on, and the versions that compute there."""
+    """The device of a detector, and the versions of the software on it."""
     device = next(detector.parameters()).device
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else _processor()
     return {
@@ -24,7 +24,7 @@ def hardware(detector: nn.Module) -> dict[str, Any]:
 
 
 def _processor() -> str:
-    """The processor's name, where the system says it."""
+    """The processor's name, if the system provides it."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""The second pass: masks of the boxes that the first has found, and of no others."""
+"""The second pass: masks for the boxes that the first pass found."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def find_masks(
                 masked.begin(job, part, pasting)
                 return masked
 
-            for part in job.portions.of(given, begin):
+            for part in job.splitter.run(given, begin):
                 pasting.give(partial(write, part))
 
 
@@ -99,7 +99,7 @@ class MaskedPart:
         self._made = [no_masks(0)]
 
     def begin(self, job: Job, given: PredictionBatch, pasting: InOrder) -> None:
-        """Has the maps of all masks computed, and each portion of them pasted when it is there."""
+        """Starts computing the maps of all masks, and pastes each portion when it is ready."""
         label = np.concatenate([one.label for one, _ in self._shared])
         if not len(label):
             return
@@ -127,7 +127,7 @@ class MaskedPart:
         self._made.append(paste(chance, self._corners[of], self._size[of]))
 
     def masks(self) -> list[list[Masks]]:
-        """For each image and each of its lists their masks; all are pasted."""
+        """The masks of each list of each image; all are pasted."""
         masks = Masks.concatenate(self._made)
         begins = np.cumsum([0, *self._number])
         return [
@@ -137,7 +137,7 @@ class MaskedPart:
 
 
 def _distinct(lists: Sequence[Rows]) -> tuple[Rows, list[NDArray[np.int64]]]:
-    """The different detections of several lists, and where those of each list are among them."""
+    """The distinct detections of several lists, and where those of each list are among them."""
     if len(lists) == 1:
         return lists[0], [np.arange(len(lists[0]))]
     table = np.concatenate(

@@ -1,4 +1,4 @@
-"""Masks of boxes, 28 x 28 probabilities each, as run lengths in the image."""
+"""Pastes masks of boxes, 28 x 28 probabilities each, as run lengths in the image."""
 
 from __future__ import annotations
 

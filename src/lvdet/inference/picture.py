@@ -1,4 +1,4 @@
-"""A picture of an image with what was detected on it."""
+"""Draws an image with its detections."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lvdet.training.data.image_files import read_picture
 
 #: The longer side of a picture in pixels at least and at most, and how far an image is enlarged.
 SMALLEST, LARGEST, ENLARGED = 960, 2400, 4.0
-#: Detections that are drawn at most, the best.
+#: Maximum number of detections drawn, the best first.
 MOST = 100
 #: How much of a mask's colour covers the image.
 TINT = 0.45
@@ -36,7 +36,7 @@ def save_picture(
     *,
     above: float = 0.3,
 ) -> int:
-    """Writes a PNG of an image with its detections above a score; returns how many there are.
+    """Writes a PNG of an image with its detections above a score; returns their number.
 
     detections: of this image
     names:      of the classes, by category id
@@ -95,14 +95,14 @@ def draw(image: Image.Image, detections: Detections, names: Mapping[int, str]) -
 
 
 def colour_of(category_id: int) -> Colour:
-    """A bright colour; those of ids beside each other are far apart."""
+    """A bright colour; adjacent ids get very different ones."""
     hue = (category_id * 0.618034) % 1
     red, green, blue = colorsys.hsv_to_rgb(hue, 0.85, 1.0 if category_id % 2 else 0.85)
     return round(red * 255), round(green * 255), round(blue * 255)
 
 
 def _tinted(picture: Image.Image, inside: NDArray[np.bool_], colour: Colour) -> Image.Image:
-    """The picture with a mask's pixels in its colour, and the mask's edge in full."""
+    """The picture with a mask's pixels tinted and its edge in full colour."""
     mask = Image.fromarray(inside.astype(np.uint8) * 255)
     mask = mask.resize(picture.size, Image.Resampling.BILINEAR).point(
         lambda value: 255 if value >= 128 else 0
@@ -121,7 +121,7 @@ def _write_labels(
     boxes: Sequence[Sequence[float]],
     size: tuple[int, int],
 ) -> None:
-    """Labels at their boxes, the best first; each where no other is, if there is room."""
+    """Draws labels at their boxes, the best first, each where there is room if possible."""
     font = ImageFont.load_default(max(13, round(max(size) / 65)))
     taken: list[Frame] = []
     places = []
@@ -139,7 +139,8 @@ def _write_labels(
 def _place(
     box: Sequence[float], wide: float, high: float, size: tuple[int, int], taken: Sequence[Frame]
 ) -> Frame:
-    """Above the box, else inside at its top, below it, inside at its bottom; left or right."""
+    """Positions: above the box, inside at its top, below it, inside at its bottom; left or
+    right."""
     x, y, w, h = box
     frames = []
     for line in (y - high, y, y + h, y + h - high):
@@ -151,7 +152,7 @@ def _place(
 
 
 def _shared(a: Frame, b: Frame) -> float:
-    """Pixels that two frames share."""
+    """The number of pixels that two frames share."""
     width = min(a[2], b[2]) - max(a[0], b[0])
     height = min(a[3], b[3]) - max(a[1], b[1])
     return max(width, 0.0) * max(height, 0.0)

@@ -1,4 +1,4 @@
-"""The best detections of each class over a whole set of images, and of each image."""
+"""Predicts the best detections of each class over a whole set of images, and of each image."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lvdet.files.detection_files import WRITTEN
 from lvdet.files.progress import Progress, Update, track
 from lvdet.files.stream import detection_tables
 from lvdet.files.writing import require_ending
-from lvdet.inference.batches import Image, Portions
+from lvdet.inference.batches import BatchSplitter, Image
 from lvdet.inference.box_pass import find_boxes
 from lvdet.inference.device import Execution
 from lvdet.inference.job import Job
@@ -36,7 +36,7 @@ from lvdet.inference.work_folder import DamagedImages, WorkFolder, WorkPaths
 from lvdet.training.loop.processes import Process
 from lvdet.training.records.checkpoint import LoadedModel
 
-#: Damaged images that are named in a note.
+#: Maximum number of damaged images named in a note.
 NAMED = 5
 
 
@@ -48,8 +48,8 @@ def predict(
     progress: Progress | None = None,
     process: Process | None = None,
 ) -> Summary:
-    """Writes the best detections of each class over all images and the best of each image over
-    all classes, each once, in COCO's format.
+    """Writes the best detections of each class over all images and the best of each image over all
+    classes, each once, in COCO format.
 
     images:  ids, all different, and files
     out:     a file (.json, .jsonl, or what else `TopKWriter` writes); of several thresholds of NMS
@@ -62,7 +62,7 @@ def predict(
     Among equal scores the earlier image counts.
     """
     settings = settings or Settings()
-    begun = time.monotonic()
+    started = time.monotonic()
     require_ending(out, WRITTEN)
     _require_different(images)
     masks = settings.masks and model.config.model.masks
@@ -70,7 +70,7 @@ def predict(
     execution = Execution.of(model.detector, model.config.run.channels_last, settings.precision)
     process = process or Process(0, 1, execution.device)
     paths = WorkPaths(out, targets)
-    portions = Portions(settings.batch)
+    splitter = BatchSplitter(settings.batch)
     starts = _Starts()
     with ExitStack() as stack:
         work: WorkFolder | None = None
@@ -89,7 +89,7 @@ def predict(
                 model.config.input,
                 model.category_ids.tolist(),
                 settings,
-                portions,
+                splitter,
                 execution,
                 damaged.add,
                 partial(look_for_failure, process, paths.failed),
@@ -110,11 +110,11 @@ def predict(
     return Summary(
         images=len(images),
         masks=masks,
-        batch=portions.limit,
-        seconds=round(time.monotonic() - begun, 3),
+        batch=splitter.limit,
+        seconds=round(time.monotonic() - started, 3),
         starting=round(starts.seconds, 3),
         files=files,
-        notes=[*portions.notes, *_damaged_note(named)],
+        notes=[*splitter.notes, *_damaged_note(named)],
         damaged=named,
     )
 
@@ -127,7 +127,7 @@ def _both_passes(
     progress: Progress | None,
     starts: _Starts,
 ) -> None:
-    """Makes the outcomes in the work folder."""
+    """Computes the results in the work folder."""
     settings, failed = job.settings, paths.failed
     numbers = range(len(settings.nms))
     outcomes = [paths.outcome(number) for number in numbers]
@@ -136,7 +136,7 @@ def _both_passes(
         title = "boxes (1 of 2)" if masks else "boxes"
         with track(progress, title, "images") as update:
             find_boxes(
-                job, [parts(path, process)[process.rank] for path in boxes], starts.told(update)
+                job, [parts(path, process)[process.rank] for path in boxes], starts.watch(update)
             )
     with together(process, failed):
         for path in boxes if process.first else ():
@@ -146,7 +146,7 @@ def _both_passes(
         return
     with together(process, failed), track(progress, "masks (2 of 2)", "images") as update:
         mine = [parts(path, process)[process.rank] for path in outcomes]
-        find_masks(job, boxes, mine, starts.told(update))
+        find_masks(job, boxes, mine, starts.watch(update))
     with together(process, failed):
         for path in outcomes if process.first else ():
             if not path.exists():
@@ -154,22 +154,22 @@ def _both_passes(
 
 
 class _Starts:
-    """How long passes take until their first batch is written."""
+    """The time until passes write their first batch."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
 
-    def told(self, update: Update | None) -> Update:
-        """Of a pass that begins now; tells another, if there is one."""
-        begun: list[float] = [time.monotonic()]
+    def watch(self, update: Update | None) -> Update:
+        """Starts the clock for a pass; forwards its progress to `update`, if given."""
+        started: list[float] = [time.monotonic()]
 
-        def told(done: int, total: int) -> None:
-            if begun:
-                self.seconds += time.monotonic() - begun.pop()
+        def report(done: int, total: int) -> None:
+            if started:
+                self.seconds += time.monotonic() - started.pop()
             if update is not None:
                 update(done, total)
 
-        return told
+        return report
 
 
 @contextmanager

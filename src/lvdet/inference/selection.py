@@ -1,7 +1,7 @@
 """Of a batch's candidates those that a budget may keep, without doubles.
 
-Whether a box is suppressed depends only on the boxes of its class and image that come before it,
-by falling score and among equals by place. So candidates can be left out before suppression,
+Whether a box is suppressed depends only on the boxes of its class and image that come before it, by
+descending score and among equals by place. So candidates can be left out before suppression,
 wherever all that come before one that is taken are taken too. Taken are
 
 - those above the bound of their class, of which there are fewer the more images have been seen,
@@ -26,10 +26,10 @@ from lvdet.training.model.nms import suppressed_in_groups
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is looked for.
+    """The selection criteria.
 
-    bound: [K] what a score of each class has to exceed to be among the best of its class; inf
-           where there is no such budget
+    bound: [K] what a score of each class has to exceed to be among the best of its class; inf if
+           there is no such budget
     floor: what any score has to exceed
     dets_per_image: the best of each image to keep, whatever their classes; 0: none
     nms:   IoUs above which the better of two boxes of a class suppresses the other
@@ -42,9 +42,9 @@ class Wanted:
 
 
 class Selected(NamedTuple):
-    """What is left of B images at one threshold of suppression.
+    """The boxes kept in B images at one suppression threshold.
 
-    place:  [N] among all scores, by image, in each by falling score; as many as `ends` says,
+    place:  [N] among all scores, by image, in each by descending score; as many as `ends` says,
             what follows means nothing
     box:    [N, 4]; score: [N]
     ends:   [B] how many there are up to the end of each image
@@ -59,7 +59,7 @@ class Selected(NamedTuple):
 
 
 class _Taken(NamedTuple):
-    """P candidates, by image, in each by falling score; behind them those of no image, B.
+    """P candidates, by image, within each by descending score; followed by padding of image B.
 
     lowest: [B] the lowest score that is looked at for its image's budget; -inf: all are
     """
@@ -75,8 +75,8 @@ class _Taken(NamedTuple):
 def select(
     candidates: Candidates, wanted: Wanted, most: int, room: int | None
 ) -> tuple[list[Selected], Tensor]:
-    """What is left at each threshold; and how many candidates were taken, which must not be more
-    than there was room for.
+    """The selection at each threshold, and the number of candidates taken, which must not exceed
+    the room for them.
 
     most: candidates of an image that are looked at for its budget
     room: candidates in all; None: as many as there are, for which the host waits
@@ -131,13 +131,13 @@ def _taken(
 
 
 def _falling(score: Tensor) -> Tensor:
-    """[N] int64 from 0 to 2³² - 1, the lower the higher a float32; equal for equal ones."""
+    """[N] int64 from 0 to 2³² - 1, lower for higher float32 scores; equal for equal ones."""
     bits = (score + 0.0).view(torch.int32).long()
     return 0x7FFFFFFF - (bits ^ ((bits >> 31) & 0x7FFFFFFF))
 
 
 def _kept(taken: _Taken, kept: Tensor, wanted: Wanted, images: int) -> Selected:
-    """Of what suppression left, what a budget may keep."""
+    """The boxes that a budget may keep, among those left by suppression."""
     device = kept.device
     edges = torch.searchsorted(taken.image, torch.arange(images + 1, device=device))
     enough = torch.ones(images, dtype=torch.bool, device=device)
@@ -158,6 +158,6 @@ def _kept(taken: _Taken, kept: Tensor, wanted: Wanted, images: int) -> Selected:
 
 
 def _before(marked: Tensor) -> Tensor:
-    """[N + 1] int32, how many are marked before each place."""
+    """[N + 1] int32, the number of marks before each position."""
     zero = torch.zeros(1, dtype=torch.int32, device=marked.device)
     return torch.cat([zero, marked.cumsum(0, dtype=torch.int32)])

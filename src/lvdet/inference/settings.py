@@ -1,4 +1,4 @@
-"""What is predicted, and what came of it."""
+"""The settings and the summary of a prediction."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Settings:
             raise InputError(f"nms is {_listed(self.nms)}, expected different thresholds")
 
     def targets(self, out: Path) -> list[Path]:
-        """The file of each threshold: `out`, or of several out.nms0.3.json and so on."""
+        """The file of each threshold: `out`, or out.nms0.3.json and so on if there are several."""
         if len(self.nms) == 1:
             return [out]
         return [out.with_name(f"{out.stem}.nms{nms:g}{out.suffix}") for nms in self.nms]
@@ -63,7 +63,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Written:
-    """A file of detections.
+    """A written file of detections.
 
     classes, full_classes: classes with any detections, and with `dets_per_class` or more
     """
@@ -77,7 +77,7 @@ class Written:
 
 @dataclass(frozen=True)
 class Summary:
-    """What came of a prediction.
+    """The summary of a prediction.
 
     batch:   images at a time in the end
     seconds: in all, of which `starting` until each pass had its first batch, which includes
@@ -95,7 +95,7 @@ class Summary:
     damaged: dict[int, str] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """The summary as JSON values."""
         content = asdict(self)
         for written in content["files"]:
             written["path"] = str(written["path"])

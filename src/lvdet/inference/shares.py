@@ -1,4 +1,4 @@
-"""What each of several processes has to do, and how it becomes one."""
+"""Divides a prediction among processes, and joins the results."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from lvdet.writers.top_k_writer import TopKWriter
 
 
 def share(images: Sequence[Image], batch: int, process: Process) -> Sequence[Image]:
-    """The images of a process: whole batches, one after the other, about as many as any other
-    has. So batches are the same for any number of processes."""
+    """The images of a process: complete consecutive batches, about as many as any other process
+    has. Batches are thus the same for any number of processes."""
     batches = -(-len(images) // batch)
     begin, end = (batches * rank // process.world for rank in (process.rank, process.rank + 1))
     return images[begin * batch : end * batch]
@@ -29,7 +29,7 @@ def of_process(path: Path, rank: int) -> Path:
 
 
 def parts(path: Path, process: Process) -> list[Path]:
-    """The parts of a file in the order of the processes; of one process the file itself."""
+    """The parts of a file in the order of the processes; with one process, the file itself."""
     if process.world == 1:
         return [path]
     return [of_process(path, rank) for rank in range(process.world)]
@@ -37,7 +37,7 @@ def parts(path: Path, process: Process) -> list[Path]:
 
 @contextmanager
 def together(process: Process, failed: Path) -> Iterator[None]:
-    """As `Process.together`. A process that fails leaves a file, for which the others look."""
+    """Like `Process.together`; a failing process also leaves a file that the others check for."""
     with process.together():
         try:
             yield
@@ -51,7 +51,7 @@ def together(process: Process, failed: Path) -> Iterator[None]:
 
 
 def look_for_failure(process: Process, failed: Path) -> None:
-    """Raises an error where another process has failed."""
+    """Raises an error if another process has failed."""
     if process.world > 1 and failed.exists():
         raise AnotherProcessError("another process failed")
 
@@ -59,7 +59,7 @@ def look_for_failure(process: Process, failed: Path) -> None:
 def join_boxes(
     sources: Sequence[Path], target: Path, settings: Settings, category_ids: Sequence[int]
 ) -> None:
-    """Writes what the budgets keep of the boxes of all processes."""
+    """Writes the boxes of all processes that the budgets keep."""
     with TopKWriter(
         target,
         dets_per_class=settings.dets_per_class,
@@ -74,5 +74,5 @@ def join_boxes(
 
 
 def join_masks(sources: Sequence[Path], target: Path) -> None:
-    """Writes the detections of all processes, of which the budgets keep every one."""
+    """Writes the detections of all processes, all of which the budgets keep."""
     convert([*sources], target)

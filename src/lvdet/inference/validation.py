@@ -1,4 +1,4 @@
-"""A detector evaluated while it is trained."""
+"""Evaluates a detector during training."""
 
 from __future__ import annotations
 
@@ -74,15 +74,16 @@ def evaluate(
 
 
 def _vocabulary(detector: Detector, folder: Path, listed: ImageList) -> Vocabulary:
-    """The classes that are trained: a checkpoint of the run says them. Before there is one, those
-    of the annotations, if they are as many."""
+    """The trained classes, from a checkpoint of the run. Before there is one, those of the
+    annotations, if their number matches."""
     found = checkpoints(folder)
     if found:
         return describe(found[-1] / "model.safetensors").vocabulary
     ids = sorted(listed.categories)
     if len(ids) != detector.classes:
         raise InputError(
-            f"{listed.source}: has {len(ids):,} categories, the detector {detector.classes:,}"
+            f"{listed.source}: has {len(ids):,} categories, but the detector has "
+            f"{detector.classes:,}"
         )
     none = np.zeros(len(ids), dtype=np.int64)
     return Vocabulary(

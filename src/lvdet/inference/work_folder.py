@@ -36,11 +36,11 @@ _CHECKSUMS = {"weights": "another checkpoint", "images": "other images"}
 
 
 class OtherSettingsError(InputError):
-    """The folder is of a prediction with other settings."""
+    """The folder belongs to a prediction with other settings."""
 
 
 class WorkPaths:
-    """Where the files of a prediction are.
+    """The paths of a prediction's files.
 
     targets: where the outcomes go
     """
@@ -51,16 +51,16 @@ class WorkPaths:
         self._targets = [Path(os.path.realpath(target)) for target in targets]
 
     def boxes(self, number: int) -> Path:
-        """The outcome of the first pass for a threshold."""
+        """The results of the first pass for a threshold."""
         return self.path / f"boxes-{number}.jsonl"
 
     def outcome(self, number: int) -> Path:
-        """The final file for a threshold, before it is moved to its place."""
+        """The final file for a threshold, before it is moved to its target."""
         return self.path / f"outcome-{number}{self._targets[number].suffix.lower()}"
 
     @property
     def failed(self) -> Path:
-        """Is there once one of several processes has failed."""
+        """Exists once one of several processes has failed."""
         return self.path / _FAILED
 
     def damaged(self, rank: int) -> Path:
@@ -83,34 +83,34 @@ class WorkFolder(WorkPaths):
             self._require_free(overwrite)
         self._lock = make_and_lock(self.path, _LOCK, "predicting")
         try:
-            if not self.begun:
+            if not self.resumable:
                 self._empty()
             if not self.complete:
                 self._require_free(overwrite)
             self.failed.unlink(missing_ok=True)
-            if self.begun:
+            if self.resumable:
                 self._require_same(settings)
             else:
                 write_text(json.dumps(settings) + "\n", self.path / _SETTINGS)
         except BaseException:
-            if not self.begun:
+            if not self.resumable:
                 with suppress(OSError):
                     self._remove()
             self._lock.close()
             raise
 
     @property
-    def begun(self) -> bool:
-        """There is something to resume."""
+    def resumable(self) -> bool:
+        """Whether there is something to resume."""
         return (self.path / _SETTINGS).exists()
 
     @property
     def complete(self) -> bool:
-        """An earlier process has made all the outcomes."""
+        """Whether an earlier process has completed all results."""
         return (self.path / _COMPLETE).exists()
 
     def finish(self) -> None:
-        """Moves the outcomes to their places; nothing of the folder is left."""
+        """Moves the results to their targets; nothing remains of the folder."""
         try:
             (self.path / _COMPLETE).touch()
             for number, target in enumerate(self._targets):
@@ -128,7 +128,7 @@ class WorkFolder(WorkPaths):
         self._lock.close()
 
     def _empty(self) -> None:
-        """Removes everything but the lock, what is needed to resume last."""
+        """Removes everything except the lock; what is needed to resume goes last."""
         for pattern in ("boxes-*", "outcome-*", "damaged-*", ".lvdet-*.part"):
             for path in self.path.glob(pattern):
                 if path.is_dir():
@@ -139,9 +139,9 @@ class WorkFolder(WorkPaths):
             (self.path / name).unlink(missing_ok=True)
 
     def _remove(self) -> None:
-        """Removes the folder, of which nothing but the lock is left."""
+        """Removes the folder, which then contains only the lock."""
         (self.path / _LOCK).unlink()
-        with suppress(OSError):  # somebody's file is there, or the next process's lock
+        with suppress(OSError):  # someone else's file is there, or the next process's lock
             self.path.rmdir()
 
     def _require_free(self, overwrite: bool) -> None:
@@ -152,7 +152,7 @@ class WorkFolder(WorkPaths):
                 raise InputError(f"{target}: already exists; pass --overwrite to replace it")
 
     def _require_same(self, wanted: dict[str, Any]) -> None:
-        """Refuses settings other than those that the prediction was started with."""
+        """Raises for settings that differ from those the prediction started with."""
         found = self._content(_SETTINGS)
         if not isinstance(found, dict):
             raise InputError(f"{self.path / _SETTINGS}: damaged; remove the folder to start over")
@@ -179,7 +179,7 @@ class WorkFolder(WorkPaths):
 
 
 class DamagedImages:
-    """Ids and names of images that could not be read, in a file where there are any."""
+    """Ids and names of images that could not be read, in a file if there are any."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -188,6 +188,6 @@ class DamagedImages:
             self.names = dict(json.loads(path.read_bytes()))
 
     def add(self, images: Sequence[Image]) -> None:
-        """Keeps in mind that these are damaged."""
+        """Records damaged images."""
         self.names |= {image_id: path.name for image_id, path in images}
         write_text(json.dumps([*self.names.items()]) + "\n", self._path)

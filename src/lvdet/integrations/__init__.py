@@ -1,4 +1,4 @@
-"""lvdet where its users already are: drop-in replacements for `pycocotools` and `lvis`."""
+"""Drop-in replacements for `pycocotools` and `lvis`."""
 
 from lvdet.integrations.patching import patch, unpatch
 

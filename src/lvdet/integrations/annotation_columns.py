@@ -1,4 +1,4 @@
-"""Columns of annotations that are dicts, as the reference tools keep them."""
+"""Columns from annotations given as dicts, as in the reference tools."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ PlacedMasks: TypeAlias = tuple[Masks, NDArray[np.int32]]
 
 
 def column(annotations: Sequence[Annotation], name: str, source: str) -> NDArray[np.float64]:
-    """[N] a field of each."""
+    """[N] one field of each annotation."""
     return _floats([one[name] for one in annotations], name, source)
 
 
 def boxes(annotations: Sequence[Annotation], source: str) -> NDArray[np.float64]:
-    """[N, 4] x, y, width and height of each."""
+    """[N, 4] x, y, width and height of each annotation."""
     found = _floats([one["bbox"] for one in annotations] or np.zeros((0, 4)), "bbox", source)
     if found.ndim != 2 or found.shape[1] != 4:
         raise InputError(f"{source}: bbox has shape {found.shape}, expected (N, 4) [x, y, w, h]")
@@ -31,7 +31,7 @@ def boxes(annotations: Sequence[Annotation], source: str) -> NDArray[np.float64]
 
 
 def masks(annotations: Sequence[Annotation], source: str) -> Masks:
-    """The masks of each: polygons or runs, encoded or not, as bytes or text."""
+    """The mask of each annotation: polygons or run lengths, compressed or not, as bytes or text."""
     return masks_from_segmentations([one["segmentation"] for one in annotations], source)
 
 

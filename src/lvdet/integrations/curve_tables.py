@@ -29,8 +29,8 @@ class CurveTables:
 
 @dataclass(frozen=True, eq=False)
 class RankedOutcomes:
-    """Detections of one class by falling score: [N] scores, [T, N] whether they are matched and not
-    counted, and how many objects are to be found."""
+    """Detections of one class by descending score: [N] scores, [T, N] whether they are matched and
+    not counted, and how many objects are to be found."""
 
     scores: Floats
     matched: NDArray[np.bool_]
@@ -49,7 +49,7 @@ def curve_tables(
     scope: int = 0,
     keep: NDArray[np.bool_] | None = None,
 ) -> CurveTables:
-    """The tables of rankings, rows offsets[k] to offsets[k + 1], by falling score."""
+    """The tables of rankings, rows offsets[k] to offsets[k + 1], by descending score."""
     precision, score, recall = _native.curve_points(
         outcomes.columns,
         thresholds,

@@ -1,4 +1,4 @@
-"""lvdet's own evaluation of annotations that are dicts."""
+"""Evaluates annotations given as dicts with lvdet's own protocols."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def evaluate_dataset(
     exact_lvis: bool = True,
     **options: Any,
 ) -> Evaluation:
-    """AP-Old, AP-Fixed and AP-Pool of some of a dataset's images and classes. By default quirks of
-    the reference tools are repeated, so that AP-Old is theirs."""
+    """AP-Old, AP-Fixed and AP-Pool over some of a dataset's images and classes. By default the
+    quirks of the reference tools are reproduced, so that AP-Old equals theirs."""
     known = set(image_ids)
     results = [one for one in results if one["image_id"] in known]
     images = sorted(
@@ -46,7 +46,7 @@ def evaluate_dataset(
 
 
 def _detections(results: Sequence[Annotation], iou: str) -> Detections:
-    """The results as a table. Boxes that were made from masks are left out: then an area is a
+    """The results as a table. Boxes computed from masks are dropped, so that the area is the
     mask's."""
     source, with_masks = "detections", iou != "bbox"
     boxed = bool(results) and all("bbox" in one for one in results)
@@ -65,7 +65,7 @@ def _detections(results: Sequence[Annotation], iou: str) -> Detections:
 
 
 def _outlined(result: Annotation) -> Annotation:
-    """A result with a mask: its box, where it has none of its own."""
+    """A result with a mask: its box if it has its own."""
     if "segmentation" in result:
         return result
     x, y, w, h = result["bbox"]

@@ -1,4 +1,4 @@
-"""Mappings and lists that are worked out where they are looked at."""
+"""Mappings and lists whose values are computed on access."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any, overload
 
 
 class LazyMapping(Mapping[Any, Any]):
-    """A value for each key, made by a function of it when first asked for; or, without one, what
-    a mapping holds, for code that rebuilds a mapping by its type."""
+    """A mapping that computes each value on first access; without a function, it holds the given
+    values, for code that rebuilds a mapping by its type."""
 
     def __init__(self, keys: Collection[Any], make: Callable[[Any], Any] | None = None) -> None:
         self._keys = keys
@@ -31,7 +31,7 @@ class LazyMapping(Mapping[Any, Any]):
 
 
 class LazyList(Sequence[Any]):
-    """An item for each place, made by a function of it when first asked for."""
+    """A list that computes each item on first access."""
 
     def __init__(self, count: int, make: Callable[[int], Any]) -> None:
         self._items = LazyMapping(range(count), make)
@@ -51,7 +51,7 @@ class LazyList(Sequence[Any]):
 
 
 class Pairs(Collection[tuple[Any, Any]]):
-    """Every image with every class, without a list of them."""
+    """Every pair of image and class, without storing a list."""
 
     def __init__(self, images: Sequence[Any], classes: Sequence[Any]) -> None:
         self._images, self._classes = dict.fromkeys(images), dict.fromkeys(classes)

@@ -1,4 +1,5 @@
-"""Detections matched with objects inside each image and class, asked as the reference tools ask."""
+"""Matches detections with objects within each image and class, and answers queries as the reference
+tools do."""
 
 from __future__ import annotations
 
@@ -53,7 +54,7 @@ class Question:
 
 @dataclass(frozen=True)
 class CellRecord:
-    """What matching says of one image and class in one range of area: D detections by falling
+    """What matching says of one image and class in one range of area: D detections by descending
     score, G objects, those that are ignored last; T thresholds."""
 
     detections: list[Annotation]
@@ -103,8 +104,8 @@ class MatchedCells:
         return MatchedCells, (self.question,)  # the kernels' columns are made again
 
     def tables(self, area: int, recalls: ArrayLike, limit: int | None = None) -> CurveTables:
-        """Precision at recalls of each class in a range of area (by place), with so many
-        detections per image and class."""
+        """Precision at the recall levels, for each class in an area range (by index), with a limit
+        on detections per image and class."""
         outcomes, truth, scope = self._in_range(area)
         return curve_tables(
             outcomes,
@@ -120,8 +121,8 @@ class MatchedCells:
     def ranking(
         self, place: int, area: int
     ) -> tuple[list[Annotation], NDArray[np.bool_], NDArray[np.bool_]] | None:
-        """The detections of a class by falling score, and [T, N] which of them are matched and not
-        counted; None where nothing is to be found."""
+        """The detections of a class by descending score, and [T, N] which of them are matched and
+        not counted; None if nothing is to be found."""
         outcomes, truth, scope = self._in_range(area)
         if truth[place] == 0:
             return None
@@ -134,7 +135,7 @@ class MatchedCells:
     def record(
         self, image: int, place: int, area: int, limit: int | None = None
     ) -> CellRecord | None:
-        """An image and class in a range of area, all by place; None where there is nothing."""
+        """The record of an image and class in an area range, all by index; None if it is empty."""
         cell = image * self.classes + place
         if cell not in self._spans:
             return None
@@ -213,7 +214,7 @@ class MatchedCells:
         return image.astype(np.int64) * self.classes + place
 
     def _rows(self, cells: Cells) -> tuple[list[Annotation], Rows, Rows]:
-        """The annotations asked for, and the places of their images and classes."""
+        """The requested annotations, and the indices of their images and classes."""
         images, classes = self.image_places, self.class_places
         named = [key for key in cells if key[0] in images and key[1] in classes]
         if not self.question.use_classes:  # equal scores are taken class after class
@@ -227,7 +228,7 @@ class MatchedCells:
         return rows, np.repeat(image, counts), np.repeat(place, counts)
 
     def _load(self, of_objects: tuple[Rows, Rows], of_detections: tuple[Rows, Rows]) -> None:
-        """The columns that the matcher takes."""
+        """Loads the columns for the matcher."""
         question, truth, found = self.question, "ground truth", "detections"
         images = [question.images.get(one, {"id": one}) for one in question.image_ids]
         self._ranges = [

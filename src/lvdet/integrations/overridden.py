@@ -9,7 +9,7 @@ from lvdet.errors import LvdetError
 
 
 def require_own(run: Any, base: type, names: Sequence[str]) -> None:
-    """Refuses an evaluator that replaces steps which lvdet works out in another way."""
+    """Raises for an evaluator that overrides steps that lvdet computes differently."""
     for name in names:
         if name in vars(run) or getattr(type(run), name, None) is not getattr(base, name, None):
             raise LvdetError(

@@ -1,4 +1,4 @@
-"""lvdet's classes in place of pycocotools' and lvis', for code that cannot be edited."""
+"""Replaces pycocotools and lvis with lvdet's classes, for code that cannot be edited."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MODULES = (
 _PACKAGES = ("pycocotools", "lvis")
 
 _depth = 0
-#: What stood in sys.modules before; None where nothing did.
+#: What stood in sys.modules before; None if nothing did.
 _modules: dict[str, ModuleType | None] = {}
 #: Where names were replaced: the module, the name, the original and its replacement.
 _names: list[tuple[ModuleType, str, Any, Any]] = []
@@ -58,7 +58,8 @@ def patch() -> None:
 
 
 def unpatch() -> None:
-    """Undoes one call of `patch`; the last one puts everything back. Without one, does nothing."""
+    """Undoes one call of `patch`; the last one restores everything. Does nothing without a previous
+    call."""
     global _depth
     if _depth == 0:
         return
@@ -78,7 +79,7 @@ def unpatch() -> None:
 
 
 def _belongs(value: Any) -> bool:
-    """Whether a class or function is one of the reference packages'."""
+    """Whether a class or function belongs to one of the reference packages."""
     return callable(value) and _root(getattr(value, "__module__", None) or "") in _PACKAGES
 
 

@@ -1,1 +1,1 @@
-"""Which detections are looked at."""
+"""Budgets: which detections are kept."""

@@ -1,8 +1,8 @@
-"""Budgets: how many detections are looked at.
+"""Budgets: how many detections are kept.
 
-A budget is a value; `apply` turns a list of them, in the order given, into a mask over the
-detections. All rank by falling score, earlier rows first among equals, and count every
-detection, before the federated filter.
+A budget is a value; `apply` turns a list of budgets, in the given order, into a mask over the
+detections. All rank by descending score, ties by row, and count every detection, before the
+federated filter.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from lvdet.threads import thread_count
 
 @dataclass(frozen=True)
 class Budget(ABC):
-    """A limit on the number of detections of each group of them."""
+    """A limit on the number of detections in each group."""
 
     limit: int
     #: What the limit is for, as it is written beside numbers.
@@ -44,11 +44,11 @@ class Budget(ABC):
 
     @abstractmethod
     def most(self, results: Results) -> int:
-        """No less than the detections of the largest group."""
+        """An upper bound on the detections of the largest group."""
 
 
 class PerImage(Budget):
-    """The best `limit` of an image over all classes, as lvis counts (300)."""
+    """The best `limit` detections of an image across all classes, as lvis counts (300)."""
 
     unit = "image"
 
@@ -60,7 +60,7 @@ class PerImage(Budget):
 
 
 class PerClass(Budget):
-    """The best `limit` of a class over all images, as AP-Fixed counts (10,000)."""
+    """The best `limit` detections of a class across all images, as AP-Fixed counts (10,000)."""
 
     unit = "class"
 
@@ -72,7 +72,7 @@ class PerClass(Budget):
 
 
 class PerImageClass(Budget):
-    """The best `limit` of each class in each image, as pycocotools counts (100)."""
+    """The best `limit` detections of each class in each image, as pycocotools counts (100)."""
 
     unit = "image/class"
 
@@ -99,7 +99,7 @@ def describe(budgets: Sequence[Budget]) -> str:
 
 
 def parse_budget(text: str) -> tuple[Budget, ...]:
-    """The budgets that a text names, as `describe` writes them."""
+    """Parses budgets written as by `describe`."""
     steps = [_STEP.fullmatch(step.strip()) for step in text.split(",")]
     found = [step for step in steps if step is not None]
     if len(found) < len(steps):
@@ -116,7 +116,8 @@ def apply(
     *,
     among: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.bool_] | None:
-    """[N] which detections the budgets leave, one after the other; None where that is all.
+    """[N] the detections that the budgets keep, applied in order; None if they keep everything.
+    `among` drops rows before the first budget applies.
 
     `among` leaves out rows before the first budget counts.
     """

@@ -1,4 +1,4 @@
-"""What of a results file budgets can keep, so that the rest need not be."""
+"""The part of a results file that budgets can keep, so that the rest need not be read."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _MOST_GROUPS = 1 << 23
 
 @dataclass(frozen=True, eq=False)
 class Need:
-    """The detections that a budget leaves of some classes (rows of the annotations' categories);
-    all of them where the budget is None. `boxes` says that boxes and masks are needed in every
-    cell, and not only where detections count."""
+    """The detections that a budget keeps of some classes (rows of the annotations' categories); all
+    of them if the budget is None. `boxes` says that boxes and masks are needed in every cell, not
+    only where detections count."""
 
     budget: Budget | None
     classes: NDArray[np.int64]
@@ -29,12 +29,12 @@ class Need:
 
 
 def everything(gt: GroundTruth) -> list[Need]:
-    """All detections of all classes: for limits of any size, and sets of images yet to be drawn."""
+    """All detections of all classes: for limits of any size, and for bootstrap samples."""
     return [Need(None, np.arange(len(gt.categories)))]
 
 
 def caps_of(needs: Sequence[Need], gt: GroundTruth, *, unknown: bool) -> list[Cap]:
-    """Caps that leave every detection that is needed; none where all of them are.
+    """Caps that keep every needed detection; no caps if all are needed.
 
     A budget that is applied first to some classes leaves the best of each image or class. The
     best of several parts of an image are among the best of each part, so images are divided
@@ -65,7 +65,8 @@ def caps_of(needs: Sequence[Need], gt: GroundTruth, *, unknown: bool) -> list[Ca
 
 
 def _parts(needs: Sequence[Need], classes: int) -> tuple[NDArray[np.int32], int]:
-    """[C] a number for classes that are in the same needs, -1 for those in none; how many."""
+    """[C] equal numbers for classes in the same needs, -1 for classes in none; and how many numbers
+    there are."""
     member = np.zeros((classes, len(needs)), dtype=bool)
     for column, need in enumerate(needs):
         member[need.classes, column] = True

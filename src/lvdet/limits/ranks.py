@@ -19,7 +19,7 @@ from lvdet.tables.columns import take
 from lvdet.tables.results import Ranking
 from lvdet.threads import thread_count
 
-#: Rows of each group by falling score, and where each group begins.
+#: Rows of each group by descending score, and where each group begins.
 Ordering: TypeAlias = tuple[
     np.ndarray[tuple[int], np.dtype[np.int32]], np.ndarray[tuple[int], np.dtype[np.int64]]
 ]
@@ -48,7 +48,8 @@ class Ranks:
         self._known: dict[_Key, NDArray[np.int32]] = {}
 
     def has(self, budgets: Sequence[Budget]) -> bool:
-        """Whether rows are ranked as the last of the budgets asks for, so masks cost little."""
+        """Whether the rows are already ranked for the last of the budgets, so that masks are
+        cheap."""
         return bool(budgets) and type(budgets[-1]) in self._orders
 
     def kept(
@@ -81,7 +82,7 @@ class Ranks:
         return None if kept.all() else kept
 
     def _of(self, classes: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
-        """[N] the rows of classes; None for all."""
+        """[N] whether a row belongs to the classes; None for all."""
         return None if classes is None else take(classes, self._ranking.category)
 
     def _before(
@@ -91,7 +92,8 @@ class Ranks:
         last: Budget,
         in_order: NDArray[np.int32] | None = None,
     ) -> NDArray[np.int32]:
-        """[K] how many of its group rank before each row, of those that the budgets left."""
+        """[K] for each row, how many rows of its group rank before it, among those that the budgets
+        keep."""
         named = None if classes is None else classes.tobytes()
         key = (budgets, named, type(last), in_order is not None)
         found = self._known.pop(key, None)
@@ -114,7 +116,7 @@ class Ranks:
     def _left(
         self, budgets: tuple[Budget, ...], classes: NDArray[np.bool_] | None
     ) -> NDArray[np.uint8] | None:
-        """[N] what the budgets leave of the classes; None for everything."""
+        """[N] what the budgets keep of the classes; None for everything."""
         rows = self._of(classes)
         keep = None if rows is None else rows.view(np.uint8)
         for budget in budgets:
@@ -130,7 +132,7 @@ class Ranks:
 
 
 class _Order:
-    """All rows by the groups of a kind of budget, and where those wanted stand in it.
+    """All rows by the groups of a kind of budget, and where the requested rows are in it.
 
     place: [K] int32; group: [K] int32
     """

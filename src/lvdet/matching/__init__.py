@@ -1,1 +1,1 @@
-"""Detections against ground truth."""
+"""Matches detections with ground truth."""

@@ -1,4 +1,4 @@
-"""Which objects are found, whatever the classes of detections."""
+"""Which objects are found, whatever the classes of the detections."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def objects_found(
     """[M, A, T] which objects detections of any class match, in each range of area and at each
     threshold; False where an object need not be found there.
 
-    All classes of an image are matched together, by the rules of `match`: detections by falling
+    All classes of an image are matched together, by the rules of `match`: detections by descending
     score, equal scores in the order of the table, and at equal overlap the later object. `options`
     have an iou.
     """

@@ -1,4 +1,4 @@
-"""One match of all detections, without a limit."""
+"""Matches all detections, without a limit."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def match(
 ) -> Matches:
     """Matches every detection that counts with the ground truth of its image and class.
 
-    Detections are taken by falling score, ties in file order. At each IoU threshold a detection
-    takes the free ground truth of highest IoU at or above it (the later one at equal IoU);
-    ignored ones only where no other matches. For LVIS files, a detection counts where its class
-    was verified in the image; for COCO files, everywhere.
+    Detections are taken by descending score, ties in file order. At each IoU threshold a detection
+    takes the free ground truth of highest IoU at or above it (the later one at equal IoU); ignored
+    ones only where no other matches. For LVIS files, a detection counts where its class was
+    verified in the image; for COCO files, everywhere.
 
     exact_lvis repeats the quirks of the reference tools: a ground truth of id 0 reads as
     unmatched; LVIS annotations of area 0 are left out; where results carry boxes, a detection's
@@ -53,7 +53,9 @@ def match(
     iou, exact_lvis, levels = options.iou, options.exact_lvis, options.levels
     at = options.partners_at
     if at is not None and at not in levels:
-        raise InputError(f"partners are asked for at IoU {at:g}, which is not among the thresholds")
+        raise InputError(
+            f"partners were requested at IoU {at:g}, which is not among the thresholds"
+        )
     assert iou is not None
     require_comparable(gt, detections, iou)
     if exact_lvis and gt.federated:
@@ -80,7 +82,7 @@ def match(
 
 
 def takes_box_area(detections: Detections, options: MatchOptions) -> bool:
-    """Whether a detection's area is its box's, not its mask's."""
+    """Whether a detection's area is its box's rather than its mask's."""
     of_boxes = options.iou == "bbox"
     if options.exact_lvis and not (options.mask_area and not of_boxes):
         return detections.boxes_given
@@ -90,8 +92,8 @@ def takes_box_area(detections: Detections, options: MatchOptions) -> bool:
 def truth_columns(
     gt: GroundTruth, *, masks: bool, exact_lvis: bool = False, one_class: bool = False
 ) -> _native.Truth:
-    """The ground truth as kernels take it, with masks where they are compared; `one_class` makes
-    one class of all, which counts in every image."""
+    """The ground truth as kernels take it, with masks if they are compared; `one_class` merges all
+    classes into one that counts in every image."""
     return _native.Truth(
         image=gt.image,
         category=np.zeros_like(gt.category) if one_class else gt.category,
@@ -112,7 +114,7 @@ def truth_columns(
 def found_columns(
     gt: GroundTruth, detections: Detections, *, masks: bool, one_class: bool = False
 ) -> _native.Found:
-    """Detections as kernels take them, with masks where these are looked at."""
+    """Detections as kernels take them, with masks if they are needed."""
     category_row = category_rows(gt, detections)
     return _native.Found(
         image=detections.image,
@@ -140,7 +142,7 @@ def to_be_found(gt: GroundTruth, exact_lvis: bool = False) -> NDArray[np.bool_]:
 def require_masks(
     failure: tuple[str, bool, int] | None, gt: GroundTruth, detections: Detections
 ) -> None:
-    """Refuses a mask that a kernel could not read: what is wrong, whether it is a detection's,
+    """Reports a mask that a kernel could not read: the problem, whether it belongs to a detection,
     and its row."""
     if failure is None:
         return
@@ -150,7 +152,7 @@ def require_masks(
 
 
 def without_empty(gt: GroundTruth) -> GroundTruth:
-    """The ground truth without annotations of area 0, as lvis takes it."""
+    """The ground truth without annotations of area 0, as lvis treats it."""
     rows = np.flatnonzero((gt.area > 0) & (gt.area < np.inf))
     if len(rows) == len(gt):
         return gt
@@ -158,7 +160,7 @@ def without_empty(gt: GroundTruth) -> GroundTruth:
 
 
 def require_tables(gt: object, detections: object) -> None:
-    """Checks that the two are tables, and not paths of files."""
+    """Raises unless both are tables (and not, for example, paths)."""
     for table, kind, read in (
         (gt, GroundTruth, "read_ground_truth"),
         (detections, Detections, "read_detections"),
@@ -170,7 +172,7 @@ def require_tables(gt: object, detections: object) -> None:
 
 
 def require_comparable(gt: GroundTruth, detections: Detections, iou: str) -> None:
-    """Refuses tables that do not fit, or that lack the masks to be compared."""
+    """Raises for tables that do not belong together or lack the masks to compare."""
     require(pair_problems(gt, detections))
     if iou == "bbox":
         return

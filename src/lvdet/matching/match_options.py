@@ -1,4 +1,4 @@
-"""How detections are compared with objects, as one value."""
+"""How detections are compared with objects."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ IOU_KINDS = ("bbox", "segm", "boundary")
 
 @dataclass(frozen=True)
 class MatchOptions:
-    """What `match` has to know.
+    """The options of `match`.
 
-    iou: "bbox", "segm" or "boundary"; None for segm where there are masks, else bbox
+    iou: "bbox", "segm" or "boundary"; None for segm if there are masks, else bbox
     thresholds: IoU thresholds in (0, 1]; None for 0.50:0.05:0.95
     exact_lvis: repeat the quirks of the reference tools
     mask_area: among these quirks, where masks are compared, a detection's area is its mask's even
@@ -39,8 +39,7 @@ class MatchOptions:
             raise InputError(f"iou is {self.iou!r}, expected one of {', '.join(IOU_KINDS)}")
 
     def resolved(self, *, masks: bool) -> MatchOptions:
-        """The same with an iou: segm where there are masks on both sides, unless one was asked
-        for."""
+        """The same options with an iou: segm if both sides have masks, unless one was requested."""
         return self if self.iou is not None else replace(self, iou="segm" if masks else "bbox")
 
     @property
@@ -58,5 +57,5 @@ class MatchOptions:
         return levels
 
 
-#: Everything as it usually is.
+#: The default options.
 DEFAULT = MatchOptions()

@@ -1,1 +1,1 @@
-"""Is a results file what its owner thinks?"""
+"""Checks whether a results file is plausible as a whole."""

@@ -1,4 +1,4 @@
-"""Boxes that fit only when they are read otherwise."""
+"""Detects boxes that fit only in another format."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from lvdet.tables.ground_truth import GroundTruth
 from lvdet.tables.results import Results
 
 _Boxes: TypeAlias = NDArray[np.float64]
-#: Detections of an image that are looked at, its highest-scored ones.
+#: Number of detections used per image, the highest-scored ones.
 _PER_IMAGE = 40
-#: Where so many of the objects are found, boxes are what they should be.
+#: If this share of the objects is found, boxes are correct.
 _FINE = 0.5
-#: Where more than this are found, boxes are of the right size.
+#: If more than this share is found, boxes have the right size.
 _LITTLE = 0.2
-#: Images on which all readings are tried.
+#: Number of images on which all readings are tried.
 _FEW_IMAGES = 30
 #: Another reading has to find this share of the objects, …
 _SHARE = 0.25
@@ -41,11 +41,11 @@ _OUTSIDE, _OUTSIDE_SHARE = 20, 0.02
 
 
 class Reading(NamedTuple):
-    """A way to read boxes.
+    """A way to interpret boxes.
 
     name:   "as given" or another, such as "read as corners"
     boxes:  x, y, w, h from the file's four numbers and the sizes (width, height) of the images
-    format: by which `convert` repairs such a file, "" for none
+    format: the format with which `convert` repairs such a file, "" if it cannot
     """
 
     name: str
@@ -120,7 +120,7 @@ _FRACTIONS = (
 
 
 def _resized() -> Iterator[Reading]:
-    """Pixels of images of another size."""
+    """Pixels of resized images."""
     for factor in _FACTORS:
         yield Reading(f"multiplied by {factor:g}", partial(_scaled, factor))
     for side in _SIDES:
@@ -143,7 +143,7 @@ def _resized() -> Iterator[Reading]:
 
 
 class _Trial:
-    """The highest-scored detections of a sample, to be read in many ways."""
+    """The highest-scored detections of a sample, to be interpreted in many ways."""
 
     def __init__(self, gt: GroundTruth, sample: Sample, objects: Objects) -> None:
         self._gt, self._box = gt, sample.box
@@ -151,7 +151,7 @@ class _Trial:
         self._pairing = Pairing.of(sample, objects, sample.images)
 
     def found(self, reading: Reading) -> NDArray[np.bool_]:
-        """[G] the objects found so, whatever their class."""
+        """[G] the objects found under this reading, whatever their class."""
         box = reading.boxes(self._box, self._size)
         box[:, 2:] = np.maximum(box[:, 2:], 0)  # negative sides are another format's
         return self._pairing.found(self._pairing.overlapping(self._gt, box))
@@ -160,7 +160,7 @@ class _Trial:
 def misread_boxes(
     gt: GroundTruth, results: Results, sample: Sample, objects: Objects
 ) -> Finding | None:
-    """That boxes fit only in another reading; of a sample of verified ones."""
+    """Whether boxes fit only in another reading, judged on a sample of verified detections."""
     top = sample.where(sample.row_rank < _PER_IMAGE)
     trial = _Trial(gt, top, objects)
     given = trial.found(_AS_GIVEN)
@@ -202,7 +202,7 @@ def misread_boxes(
         "boxes",
         len(given),
         {"objects": len(given), "found_as_given": as_given, "found_otherwise": share},
-        f"The boxes in {source} only fit when {reading.name}: {share:.1%} of {len(given):,} "
+        f"The boxes in {source} fit only when {reading.name}: {share:.1%} of {len(given):,} "
         f"objects in {len(top.images):,} sampled images are found that way, {as_given:.1%} as "
         "given.",
         remedy,
@@ -210,7 +210,8 @@ def misread_boxes(
 
 
 def boxes_outside(gt: GroundTruth, results: Results, sample: Sample) -> Finding | None:
-    """That the centres of many boxes are outside of their images; of a sample of verified ones."""
+    """Whether the centres of many boxes lie outside their images, judged on a sample of verified
+    detections."""
     size = _sizes(gt, sample)
     centre = sample.box[:, :2] + sample.box[:, 2:] / 2
     beyond = (centre < 0) | ((centre > size) & (size > 0))  # 0 where the size is not known
@@ -222,8 +223,8 @@ def boxes_outside(gt: GroundTruth, results: Results, sample: Sample) -> Finding 
         "boxes-outside",
         count,
         {"boxes": len(outside), "outside": count},
-        f"{count:,} of {len(outside):,} boxes of {results.source} on {len(sample.images):,} images "
-        "have their centre outside of their image.",
+        f"{count:,} of {len(outside):,} boxes of {results.source} on {len(sample.images):,} "
+        "images have their centre outside their image.",
         "Write boxes as [x, y, width, height] in pixels of the original image.",
     )
 

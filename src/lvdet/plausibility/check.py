@@ -1,4 +1,4 @@
-"""Every problem of the input at once, of single rows and of results as a whole."""
+"""Finds every problem of the input at once, in single rows and in the results as a whole."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def check(
     *,
     progress: Progress | None = None,
 ) -> list[Problem]:
-    """All that is wrong with an annotation file, a results file, and the two together; what shows
-    that results as a whole are not what their owner thinks comes last."""
+    """Everything wrong with an annotation file, a results file, and the two together. Evidence that
+    the results as a whole are implausible comes last."""
     problems, found = inspect(ground_truth, detections, progress=progress)
     source = "" if detections is None else os.fspath(detections)
     return [*problems, *(Problem(source, str(finding)) for finding in found)]
@@ -39,7 +39,7 @@ def inspect(
     *,
     progress: Progress | None = None,
 ) -> tuple[list[Problem], list[Finding]]:
-    """The problems of single rows, and what is wrong with the results as a whole."""
+    """The problems of single rows, and the problems of the results as a whole."""
     thread_count()  # a bad setting is no problem of the files
     try:
         with track(progress, "checking annotations") as update:
@@ -58,12 +58,12 @@ def inspect(
         return problems, []
     known = True
     for table in tables:
-        told = {p.row for p in found if p.source == table.source and p.row is not None}
-        mismatched = list(pair_problems(gt, table, told=told))
+        reported = {p.row for p in found if p.source == table.source and p.row is not None}
+        mismatched = list(pair_problems(gt, table, reported=reported))
         unknown = category_rows(gt, table) < 0
         problems += mismatched
         problems += unknown_ids(
-            gt, table, "category_id", table.category, table.category_ids, unknown, told
+            gt, table, "category_id", table.category, table.category_ids, unknown, reported
         )
         known = known and not mismatched
     if found or not known or not tables:
@@ -74,7 +74,7 @@ def inspect(
 
 
 def _together(gt: GroundTruth, tables: list[Detections], source: str) -> Results:
-    """Tables of several files as one."""
+    """The tables of several files as one."""
     if len(tables) == 1:
         return Results.of(tables[0])
     collector = new_collector((), gt)

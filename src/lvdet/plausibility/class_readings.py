@@ -1,4 +1,4 @@
-"""Class ids that fit only under another mapping."""
+"""Detects class ids that fit only under another mapping."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ _Rows = NDArray[np.int64]
 _PER_OBJECT, _PER_IMAGE = 2, 40
 #: The same where every overlap with an object counts.
 _MOST = 100
-#: Where so many objects are found beyond chance, classes are what they should be.
+#: If this share of objects is found beyond chance, classes are correct.
 _WEAK = 0.15
-#: Where not, so many images are looked at, and so many rows.
+#: Otherwise, use this many images and rows.
 _IMAGES, _ROWS = 5_000, 1_500_000
 #: A mapping has to find this share of the objects that chance does not, …
 _SHARE = 0.2
-#: … so many of them, of so many classes, that are not found as given, …
+#: … that many of them, of so many classes, that are not found as given, …
 _GAIN, _CLASSES = 20, 4
 #: … no class having more than this share of them, …
 _ONE_CLASS = 0.6
 #: … so many times as many as are found as given, and so many standard errors more than by chance.
 _RATIO, _ERRORS = 4, 6
-#: A learned mapping finds this share of other objects, so many of them, of so many classes,
+#: A learned mapping finds this share of other objects, that many of them, of so many classes,
 #: and so many times as many as are found as given.
 _LEARNED, _BEYOND, _MANY = 0.03, 8, 8
 _LEARNED_RATIO = 2.5
@@ -51,14 +51,14 @@ _LEARNED_NAME = "with most ids standing for one other class each"
 
 
 class Mapping(NamedTuple):
-    """What class each id of the file stands for: [ids] rows of the categories, -1 for none."""
+    """The class that each id of the file stands for: [ids] rows of the categories, -1 for none."""
 
     name: str
     rows: _Rows
 
 
 class Evidence(NamedTuple):
-    """Detections and objects that belong together, whatever the class.
+    """Detections and objects that belong together, whatever their class.
 
     row_class: [P] place among the file's category ids; truth_class: [P] row of the categories
     target: [P] object; target_class: [G] class of each object; image: [G] its place in the sample
@@ -77,20 +77,22 @@ class Evidence(NamedTuple):
     by_image: bool
 
     def found(self, mapping: _Rows) -> NDArray[np.bool_]:
-        """[G] the objects found where classes are read so."""
+        """[G] the objects found under a mapping of classes."""
         hit = mapping[self.row_class] == self.truth_class
         found = np.zeros(len(self.target_class), dtype=bool)
         found[self.target[hit]] = True
         return found
 
     def chance(self, mapping: _Rows) -> float:
-        """The share of objects found where an image's detections could be any other's."""
+        """The share of objects that would be found if an image's detections came from any other
+        image."""
         chances = self._chances(mapping)
         return float(chances.mean()) if len(chances) else 0.0
 
     def sureness(self, mapping: _Rows) -> float:
-        """By how many standard errors more is found than by chance, of classes in images: objects
-        of one class in one image are found together where nothing but the image is known."""
+        """The number of standard errors by which more is found than by chance. The unit is a class
+        in an image: objects of one class in one image are found together if nothing but the image
+        is known."""
         if not self.by_image:
             return np.inf
         key = self.image * (int(self.target_class.max(initial=0)) + 1) + self.target_class
@@ -101,20 +103,20 @@ class Evidence(NamedTuple):
         return float(more / error) if error else np.inf
 
     def _chances(self, mapping: _Rows) -> NDArray[np.float64]:
-        """[G] the chance of each object, so."""
+        """[G] the chance of finding each object."""
         if not self.by_image:
             return np.zeros(len(self.target_class))
         share = np.zeros(self.present.shape[1])
         known = mapping >= 0
         np.add.at(share, mapping[known], self.present.mean(axis=0)[: len(mapping)][known])
-        # Images with many objects have many detections looked at, too.
+        # More detections are used of images with many objects.
         number = self.present.sum(axis=1)
         weight = number / max(number.mean(), 1)
         chances: NDArray[np.float64] = np.minimum(share[self.target_class] * weight[self.image], 1)
         return chances
 
     def part(self, images: NDArray[np.bool_]) -> Evidence:
-        """What some images ([S]) have of it."""
+        """The part of the evidence that belongs to some images ([S])."""
         objects = images[self.image]
         pairs = objects[self.target]
         place = np.cumsum(objects) - 1
@@ -133,7 +135,7 @@ class Evidence(NamedTuple):
 def misread_classes(
     gt: GroundTruth, results: Results, sample: Sample, objects: Objects
 ) -> list[Finding]:
-    """That class ids fit only under another mapping."""
+    """Whether class ids fit only under another mapping."""
     given = known_classes(gt, results)
     evidence = gather(gt, results, sample, objects, sample.images)
     found = evidence.found(given)
@@ -166,8 +168,8 @@ def misread_classes(
 
 
 def _shows(evidence: Evidence, given: NDArray[np.bool_], mapping: _Rows) -> float | None:
-    """The share of objects found under a learned mapping, where it cannot be chance; else None.
-    Of many classes few are learned, so the share may be low."""
+    """The share of objects found under a learned mapping, if it cannot be chance; else None. Of
+    many classes only a few are learned, so the share may be low."""
     found = evidence.found(mapping)
     share, before = float(found.mean()), float(given.mean())
     gained = np.bincount(evidence.target_class[found & ~given], minlength=1)
@@ -218,7 +220,7 @@ def gather(
 
 
 def mappings(gt: GroundTruth, results: Results) -> Iterator[Mapping]:
-    """The usual ones that are not as given, each once."""
+    """The usual mappings that differ from the given one, each once."""
     ids, wanted = gt.categories.ids, results.ranking.category_ids
     known = known_classes(gt, results)
     by_name = np.argsort(np.array([name.lower() for name in gt.categories.names]), kind="stable")
@@ -232,15 +234,15 @@ def mappings(gt: GroundTruth, results: Results) -> Iterator[Mapping]:
             inside = (wanted >= start) & (wanted < len(ids) + start)
             rows = np.where(inside, order[np.where(inside, wanted - start, 0)], -1)
             named.append((f"as places from {start} in the classes ordered {text}", rows))
-    told = [known]
+    distinct = [known]
     for name, rows in named:
-        if not any(np.array_equal(rows, other) for other in told):
-            told.append(rows.astype(np.int64))
+        if not any(np.array_equal(rows, other) for other in distinct):
+            distinct.append(rows.astype(np.int64))
             yield Mapping(name, rows.astype(np.int64))
 
 
 def _fits(evidence: Evidence, given: NDArray[np.bool_], mapping: _Rows) -> float | None:
-    """The share of objects found under a mapping, where it is far better; else None."""
+    """The share of objects found under a mapping, if it is far better than as given; else None."""
     found = evidence.found(mapping)
     share, chance = float(found.mean()), evidence.chance(mapping)
     beyond = (share - chance) / max(1 - chance, _SHARE)  # of what chance leaves
@@ -255,8 +257,8 @@ def _fits(evidence: Evidence, given: NDArray[np.bool_], mapping: _Rows) -> float
 
 
 def _permuted(evidence: Evidence, given: _Rows) -> Mapping:
-    """For each id the class that its detections are found with most, that no other id is found
-    with more; as given where there is none."""
+    """For each id the class that its detections are found with most, that no other id is found with
+    more; as given if there is none."""
     ids = len(given)
     # An object counts once for each id.
     columns = [evidence.target, evidence.row_class, evidence.truth_class]
@@ -309,7 +311,7 @@ def _finding(
         "classes",
         objects,
         {"objects": objects, "found_as_given": before, "found_otherwise": share},
-        f"The class ids in {results.source} only fit when read {mapping.name}: {share:.1%} of "
+        f"The class ids in {results.source} fit only when read {mapping.name}: {share:.1%} of "
         f"{objects:,} objects {what} that way, {before:.1%} as given.",
         f"Write the mapping with: lvdet check {gt.source} {results.source} "
         f"--category-map MAP.json, and repair the file with: lvdet convert {results.source} "

@@ -1,4 +1,4 @@
-"""Something that shows that a results file is not what its owner thinks."""
+"""Evidence that a results file is implausible."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is wrong with a results file as a whole.
+    """One problem of a results file as a whole.
 
     kind:     a short name, such as "repeated-images"
-    count:    how many images, boxes, objects or scores speak for it
+    count:    the number of images, boxes, objects or scores that support it
     evidence: the numbers behind it, by name
-    sentence: what is wrong, in one sentence that names the file
+    sentence: the problem, in one sentence that names the file
     remedy:   what to do, in one sentence
-    category_map: the class id that each id of the file stands for, where another mapping fits
-    changes_ap: whether AP is another once it is repaired; a scale of scores changes none
+    category_map: the class id that each id of the file stands for, if another mapping fits
+    changes_ap: whether repairing it changes AP; a different scale of scores does not
     """
 
     kind: str

@@ -1,4 +1,4 @@
-"""All that shows that a results file is not what its owner thinks."""
+"""All evidence that a results file is implausible."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lvdet.tables.results import Results
 
 @np.errstate(over="ignore", invalid="ignore")  # boxes may be as large as numbers go
 def findings(gt: GroundTruth, results: Results, *, iou: str = "bbox") -> list[Finding]:
-    """What is wrong with results as a whole; nothing where one cannot be sure.
+    """The problems of the results as a whole; only those that are certain.
 
     Counts are of the whole file. Other readings of boxes, classes, images and scores are tried on
     a sample of the images, the same every time. Boxes are looked at only where they are compared.

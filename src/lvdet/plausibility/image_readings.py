@@ -1,4 +1,4 @@
-"""Image ids that fit only under another order of the images."""
+"""Detects image ids that fit only under another order of the images."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from lvdet.tables.results import Results
 #: Objects have to be found in another image: that many of them, that share beyond chance, so many
 #: standard errors, so many times as many as in their own, and of so many classes.
 _GAIN, _SHARE, _BEYOND, _RATIO, _CLASSES = 20, 0.12, 6, 4, 4
-#: Images looked at where few do not tell, and their rows.
+#: Number of images and rows used if fewer are inconclusive.
 _IMAGES, _ROWS = 5_000, 1_500_000
 
 
 def misread_images(
     gt: GroundTruth, results: Results, sample: Sample, objects: Objects
 ) -> list[Finding]:
-    """That the detections of images belong to others."""
+    """Whether the detections belong to other images than their ids say."""
     classes = known_classes(gt, results)
     given = gather(gt, results, sample, objects, sample.images)
     before = float(given.found(classes).mean())
@@ -48,8 +48,9 @@ def misread_images(
                     "images",
                     len(found),
                     {"objects": len(found), "found_as_given": before, "found_otherwise": share},
-                    f"The image ids in {results.source} only fit when read {name}: {share:.1%} of "
-                    f"{len(found):,} objects are found that way, {before:.1%} as given.",
+                    f"The image ids in {results.source} fit only when read {name}: "
+                    f"{share:.1%} of {len(found):,} objects are found that way, {before:.1%} "
+                    "as given.",
                     "Write each detection with the id of its own image.",
                 )
             ]
@@ -57,7 +58,7 @@ def misread_images(
 
 
 def _orders(gt: GroundTruth, sample: Sample) -> Iterator[tuple[str, NDArray[np.int64]]]:
-    """Other orders of the images, and the image that each of the sample's is then."""
+    """Other orders of the images, and the image that each sampled one stands for."""
     last = len(gt.images) - 1
     for step, name in ((1, "as one image earlier"), (-1, "as one image later")):
         yield name, np.clip(sample.images + step, 0, last)

@@ -15,7 +15,7 @@ from lvdet.tables.problems import category_rows, image_rows
 from lvdet.tables.results import Results
 from lvdet.threads import thread_count
 
-#: Images looked at, and the rows that they may have together.
+#: Number of images used, and the maximum of their rows.
 _IMAGES, _ROWS = 200, 30_000
 
 
@@ -24,7 +24,7 @@ class Sample:
     """Some images that have objects and detections.
 
     images: [S] rows of the annotations' images, rising
-    row_image:    [R] place in `images` of each detection; by image, in an image by falling score
+    row_image:    [R] place in `images` of each detection; by image, in an image by descending score
     row_category: [R] place among the ranking's category ids
     row_rank:     [R] place in its image, 0 for the highest score
     score: [R]; box: [R, 4], NaN where the box is not kept
@@ -40,7 +40,7 @@ class Sample:
     objects: NDArray[np.int64]
 
     def where(self, keep: NDArray[np.bool_]) -> Sample:
-        """The detections of a mask ([R]), ranked anew."""
+        """The detections selected by a mask ([R]), ranked again."""
         image = self.row_image[keep]
         return Sample(
             self.images,
@@ -53,13 +53,13 @@ class Sample:
         )
 
     def first(self, images: int) -> Sample:
-        """The same without images behind the first so many, which have no detections."""
+        """The same without images after the first ones, which have no detections."""
         return replace(self, images=self.images[:images], objects=self.objects[:images])
 
 
 @dataclass(frozen=True, eq=False)
 class Objects:
-    """The objects to be found, by image.
+    """The objects to find, by image.
 
     rows: [G] rows of the annotations; offsets: [I + 1] where those of each image begin
     """
@@ -69,7 +69,7 @@ class Objects:
 
     @staticmethod
     def of(gt: GroundTruth) -> Objects:
-        """All that count."""
+        """All objects that count."""
         rows = np.flatnonzero(to_be_found(gt) & (gt.box[:, 2] > 0) & (gt.box[:, 3] > 0))
         order = np.argsort(gt.image[rows], kind="stable")
         counts = np.bincount(gt.image[rows], minlength=len(gt.images))
@@ -90,7 +90,7 @@ def take_sample(
     images: int = _IMAGES,
     rows: int = _ROWS,
 ) -> Sample:
-    """The detections, of known classes, of images drawn at random, from a fixed seed."""
+    """The detections, of known classes, of images drawn at random with a fixed seed."""
     ranking = results.ranking
     of_id = image_rows(gt, ranking)
     there = np.zeros(len(gt.images), dtype=np.int64)
@@ -122,8 +122,7 @@ def take_sample(
 
 
 def verified(gt: GroundTruth, results: Results, sample: Sample) -> Sample:
-    """The detections of classes verified in their image: the boxes of others are not always
-    read."""
+    """The detections of classes verified in their image; other boxes are not always read."""
     kept = ~np.isnan(sample.box[:, 0])
     if gt.negative is None:
         return sample.where(kept)
@@ -141,7 +140,7 @@ def verified(gt: GroundTruth, results: Results, sample: Sample) -> Sample:
 
 
 def with_all_boxes(gt: GroundTruth, results: Results, objects: Objects) -> Sample:
-    """The detections of the images whose boxes are read whatever their class."""
+    """The detections of images whose boxes are all read, whatever their class."""
     sample = take_sample(gt, results, objects, images=WITH_BOXES, rows=len(results.ranking) + 1)
     read = np.zeros(len(gt.images), dtype=bool)
     read[drawn_images(len(gt.images))[:WITH_BOXES]] = True
@@ -162,7 +161,7 @@ def boxes_of(results: Results, rows: NDArray[np.int32] | NDArray[np.int64]) -> N
 
 
 def _ranks(image: NDArray[np.int64], images: int) -> NDArray[np.int64]:
-    """[R] the place of each row among those of its image, which follow each other."""
+    """[R] the rank of each row within its image, whose rows are adjacent."""
     begins = np.append(0, np.cumsum(np.bincount(image, minlength=images)))
     ranks: NDArray[np.int64] = np.arange(len(image)) - begins[image]
     return ranks

@@ -10,7 +10,7 @@ from lvdet.plausibility.finding import Finding
 from lvdet.plausibility.image_sample import boxes_of
 from lvdet.tables.results import Ranking, Results
 
-#: Images that are looked at.
+#: Number of images used.
 _IMAGES = 200
 #: Detections of one class overlap so far where they are of the same thing.
 _IOU = 0.75
@@ -21,8 +21,8 @@ _FEWEST = 12
 
 
 def images_run_twice(results: Results, repeated: NDArray[np.int32]) -> Finding | None:
-    """That images come in two separate stretches of the file that say nearly the same; `repeated`
-    are those, as rows of the ranking's image ids, whose rows repeat exactly."""
+    """Whether images occur in two separate stretches of the file with nearly the same detections.
+    `repeated` are the images whose rows repeat exactly, as rows of the ranking's image ids."""
     ranking = results.ranking
     first, later = _separate_runs(ranking)
     other = ~np.isin(ranking.image[first[:, 0]], repeated)
@@ -70,8 +70,8 @@ def _separate_runs(ranking: Ranking) -> tuple[NDArray[np.int64], NDArray[np.int6
 def _coinciding(
     results: Results, first: NDArray[np.int64], later: NDArray[np.int64]
 ) -> tuple[int, int]:
-    """How many of the later rows that have a box coincide with an earlier one of their class, and
-    of how many."""
+    """How many of the later rows with a box coincide with an earlier one of their class, and out of
+    how many."""
     box, category = boxes_of(results, first), results.ranking.category[first]
     again, kind = boxes_of(results, later), results.ranking.category[later]
     there, known = ~np.isnan(box[:, 0]), ~np.isnan(again[:, 0])

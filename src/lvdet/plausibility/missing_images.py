@@ -1,4 +1,4 @@
-"""Images without any detection that were never run, told from those where none was found."""
+"""Images that the detector was never run on, as opposed to images where it found nothing."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from lvdet.tables.problems import category_rows, image_rows
 from lvdet.tables.results import Results
 
 _Mask = NDArray[np.bool_]
-#: Fewer images show no pattern.
+#: With fewer images there is no pattern.
 _FEWEST_IMAGES = 12
-#: Fewer with detections say nothing of the others.
+#: With fewer images with detections, nothing can be said about the others.
 _FEWEST_PRESENT = 5
-#: Fewer missing ones, or a lower share of the images, are not spoken of.
+#: Fewer missing images, or a lower share, are not reported.
 _FEWEST_MISSING, _SHARE = 3, 0.005
 #: Chance of a pattern above which it may be one.
 _CHANCE = 1e-9
@@ -36,7 +36,7 @@ _SHARDS = 64
 
 
 class _Pattern(NamedTuple):
-    """Images that were not run ([I]), and how that shows."""
+    """The images that were not run ([I]), and the pattern they form."""
 
     name: str
     images: _Mask
@@ -44,7 +44,7 @@ class _Pattern(NamedTuple):
 
 
 def missing_images(gt: GroundTruth, results: Results) -> list[Finding]:
-    """That images of the annotations have no detections though they should."""
+    """Whether images of the annotations lack detections that they should have."""
     of_id = image_rows(gt, results.ranking)
     counts = np.zeros(len(gt.images), dtype=np.int64)
     np.add.at(counts, of_id[of_id >= 0], results.per_image[of_id >= 0])
@@ -80,7 +80,7 @@ def missing_images(gt: GroundTruth, results: Results) -> list[Finding]:
 
 
 def _patterns(counts: NDArray[np.int64]) -> Iterator[_Pattern]:
-    """What may have happened; counts: [I] detections of each image, by ascending id."""
+    """Possible patterns; counts: [I] detections of each image, by ascending id."""
     missing = counts == 0
     images, there = len(counts), ~missing
     for step in range(2, min(_SHARDS, images // 4) + 1):  # one of each batch written
@@ -131,8 +131,8 @@ class _Pairs:
         self._classes, self._images = classes, len(gt.images)
 
     def spread(self, silent: _Mask) -> bool:
-        """Whether images are silent just as often where they have classes that the detector finds:
-        else it found nothing in the others."""
+        """Whether images without detections are just as frequent among those with classes that the
+        detector finds; otherwise it simply found nothing in them."""
         there = ~silent[self._image]
         total = np.bincount(self._class[there], minlength=self._classes)
         found = np.bincount(self._class[there & self._found], minlength=self._classes)
@@ -145,8 +145,8 @@ class _Pairs:
         )
 
     def chance(self, silent: _Mask, elsewhere: _Mask) -> float:
-        """How probable it is that a detector finds nothing in any of the silent images, where it
-        finds each class as often as elsewhere."""
+        """The probability that a detector finds nothing in any of these images if it finds each
+        class as often as elsewhere."""
         known = elsewhere[self._image]
         of = self._class[known]
         total = np.bincount(of, minlength=self._classes)

@@ -1,4 +1,4 @@
-"""Which objects a sample's detections find, under a reading of the file."""
+"""The objects found by a sample's detections, under a reading of the file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _IOU = 0.5
 
 @dataclass(frozen=True, eq=False)
 class Pairing:
-    """Every detection of a sample beside every object of its image.
+    """Every detection of a sample paired with every object of its image.
 
     row:    [P] detection of the sample; target: [P] place in `objects`
     objects: [G] rows of the annotations
@@ -27,7 +27,7 @@ class Pairing:
 
     @staticmethod
     def of(sample: Sample, objects: Objects, images: NDArray[np.int64]) -> Pairing:
-        """images: [S] the image whose objects are looked at, for each of the sample's."""
+        """images: [S] the image whose objects are compared, for each sampled image."""
         counts = objects.counts[images]
         begins = np.append(0, np.cumsum(counts))
         rows = objects.rows[_ranges(objects.offsets[images], counts)]

@@ -1,5 +1,4 @@
-"""Images whose detections are in the file more than once, as padded distributed samplers leave
-them."""
+"""Images whose detections occur more than once, as padded distributed samplers leave them."""
 
 from __future__ import annotations
 
@@ -15,9 +14,9 @@ from lvdet.tables.description import counted
 from lvdet.tables.results import Results
 from lvdet.threads import thread_count
 
-#: An image is no accident where so many different rows with boxes all come again, …
+#: A repeated image is no coincidence if this many different rows with boxes all recur, …
 _BOXED = 4
-#: … or so many whose boxes were not kept.
+#: … or this many rows whose boxes were not kept.
 _UNBOXED = 12
 
 
@@ -46,7 +45,7 @@ def repeated_rows(results: Results) -> tuple[NDArray[np.int32], NDArray[np.int32
 
 
 def without_repeats(results: Results) -> tuple[Results, int]:
-    """The results without rows that repeat earlier ones, and how many those are."""
+    """The results without rows that repeat earlier ones, and their number."""
     rows, _ = repeated_rows(results)
     if not len(rows):
         return results, 0
@@ -65,7 +64,7 @@ def without_repeats(results: Results) -> tuple[Results, int]:
 
 
 def repeated_images(results: Results) -> list[Finding]:
-    """That images are in the file more than once, exactly or nearly so."""
+    """Whether images occur more than once, exactly or nearly."""
     rows, images = repeated_rows(results)
     twice = images_run_twice(results, images)
     exact = [] if not len(images) else [_exact_repeats(results, rows, images)]

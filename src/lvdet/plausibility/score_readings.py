@@ -1,4 +1,4 @@
-"""Scores that are no probabilities, or rank the other way round."""
+"""Detects scores that are not probabilities or that rank in reverse."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ from lvdet.plausibility.pairing import Pairing
 from lvdet.tables.ground_truth import GroundTruth
 from lvdet.tables.results import Results
 
-#: Fewer scores say nothing.
+#: Fewer scores are inconclusive.
 _FEWEST = 50
-#: Objects that the lowest scores find, and how many times as many as the highest.
+#: Minimum number of objects found by the lowest scores, and its ratio to those found by the
+# highest.
 _REVERSED, _RATIO = 15, 4
 
 
 def misread_scores(
     gt: GroundTruth, results: Results, sample: Sample, objects: Objects
 ) -> list[Finding]:
-    """That scores are all the same, on another scale, or reversed; of a sample of verified ones."""
+    """Whether scores are all equal, on another scale, or reversed, judged on a sample of verified
+    detections."""
     score = results.ranking.score
     low, high = float(sample.score.min()), float(sample.score.max())
     rows = len(score)
@@ -64,7 +66,7 @@ def _scale(results: Results, low: float, high: float) -> list[Finding]:
 def _reversed(
     gt: GroundTruth, results: Results, sample: Sample, objects: Objects
 ) -> Finding | None:
-    """That the lowest scores are the best detections."""
+    """Whether the lowest scores belong to the best detections."""
     classes = known_classes(gt, results)
     number = np.bincount(sample.row_image, minlength=len(sample.images))
     most = sample.objects[sample.row_image]
@@ -92,7 +94,8 @@ def _reversed(
         "reversed-scores",
         total,
         {"objects": total, "found_by_highest": highest, "found_by_lowest": lowest},
-        f"The lowest scores of {results.source} are its best detections: of {total:,} objects, "
-        f"as many of the highest scores of each image find {highest:,}, of the lowest {lowest:,}.",
+        f"The lowest scores of {results.source} are its best detections: of {total:,} "
+        f"objects, the highest scores of each image find {highest:,}, and the same number of "
+        f"lowest scores find {lowest:,}.",
         "Write scores that rise with confidence.",
     )

@@ -1,4 +1,4 @@
-"""What every question gives back."""
+"""The base class of all results."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lvdet.rendering.table_text import Layout, html, latex, markdown, plain, tex
 
 
 class Result(ABC):
-    """Values to compute with, tables to read, and what they were computed from.
+    """Values to compute with, tables to read, and the inputs they were computed from.
 
     inputs:   the files, their sizes and the options
     warnings: what a reader of the numbers should know, one sentence each
@@ -29,18 +29,18 @@ class Result(ABC):
 
     @abstractmethod
     def title(self) -> str:
-        """What was asked, in one line."""
+        """What was computed, on one line."""
 
     @abstractmethod
     def layouts(self) -> list[Layout]:
-        """The tables people read."""
+        """The tables for readers."""
 
     def notes(self) -> list[str]:
         """Paragraphs below the tables."""
         return []
 
     def to_markdown(self) -> str:
-        """The tables and notes for a page of text."""
+        """The tables and notes as Markdown."""
         return "\n".join([markdown(self.layouts()), *self.notes()])
 
     def to_latex(self) -> str:
@@ -48,11 +48,11 @@ class Result(ABC):
         return latex(self.layouts())
 
     def to_csv(self) -> str:
-        """One line per row, where the result has such rows."""
+        """One line per row, for results that have rows."""
         raise InputError(f"{type(self).__name__} cannot be written as CSV")
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the result, whole or not at all, in the format that the ending names."""
+        """Writes the result atomically, in the format of the extension."""
         ending = ".json" if is_special(path) else require_ending(path, self.ENDINGS)
         if ending == ".json":
             write_json(self.to_dict(), path)

@@ -1,4 +1,4 @@
-"""Tables as text: for a pipe, for Markdown, for LaTeX, for a notebook."""
+"""Tables as text: plain, Markdown, LaTeX and HTML."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LATEX = str.maketrans(
 
 @dataclass(frozen=True)
 class Cell:
-    """A value, and how far it is from the one it is compared with ("" for nothing)."""
+    """A value, and its difference from the value it is compared with ("" for none)."""
 
     value: str
     delta: str = ""
@@ -36,8 +36,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Layout:
-    """A table to be read: the name it is asked for by ("" for none), what it says, the head and
-    the lines under it."""
+    """A table for readers: its name ("" for none), its title, its head and its lines."""
 
     name: str
     title: str
@@ -46,25 +45,26 @@ class Layout:
 
 
 def plain(name: str) -> str:
-    """The name without what would move a cursor, break a line or turn the text around."""
+    """The name without characters that move the cursor, break the line or change text direction."""
     return "".join(letter if letter.isprintable() else "?" for letter in name)
 
 
 def percent(value: float | None, digits: int = 2) -> str:
-    """A fraction as people quote it, "–" where undefined."""
+    """A fraction in percent, "–" where undefined."""
     return "–" if value is None or math.isnan(value) else f"{100 * value:.{digits}f}"
 
 
 def signed(delta: float | None, digits: int = 2) -> str:
-    """A difference of fractions with its sign, "" where undefined; what rounds to 0 is +0."""
+    """A difference of fractions with its sign, "" where undefined; differences that round to 0 are
+    +0."""
     if delta is None or math.isnan(delta):
         return ""
     return f"{round(100 * delta, digits) + 0.0:+.{digits}f}"
 
 
 def compared(title: str, lines: Mapping[str, Mapping[str, float]]) -> Layout:
-    """A table of metrics, a line for each set of them, with deltas from the first; metrics that
-    are nowhere defined are left out, but for the first."""
+    """A table of metrics, one line per set of them, with deltas from the first. Metrics that are
+    undefined everywhere are left out, except the first."""
     base, *others = lines.values()
     first, *rest = base
     shown = [
@@ -80,12 +80,12 @@ def compared(title: str, lines: Mapping[str, Mapping[str, float]]) -> Layout:
 
 
 def text(layouts: Sequence[Layout]) -> str:
-    """Columns set by spaces, deltas beside the values."""
+    """Columns aligned with spaces, deltas beside the values."""
     return "\n\n".join(_text(layout) for layout in layouts)
 
 
 def markdown(layouts: Sequence[Layout]) -> str:
-    """Tables between bars, under headings."""
+    """Markdown tables, under headings."""
     parts = []
     for layout in layouts:
         lines = [layout.head, ["---:"] * len(layout.head)]
@@ -96,7 +96,7 @@ def markdown(layouts: Sequence[Layout]) -> str:
 
 
 def latex(layouts: Sequence[Layout]) -> str:
-    """A `table` each, for the package booktabs."""
+    """One `table` environment each, for the package booktabs."""
     parts = []
     for layout in layouts:
         head = " & ".join(map(_escaped, layout.head))
@@ -124,7 +124,7 @@ def latex(layouts: Sequence[Layout]) -> str:
 
 
 def html(title: str, layouts: Sequence[Layout], notes: Sequence[str] = ()) -> str:
-    """Tables for a notebook, under a title; every text is escaped."""
+    """Tables for a notebook, under a title; all text is escaped."""
     from html import escape
 
     parts = [f"<p>{escape(title)}</p>"]
@@ -150,7 +150,7 @@ def _text(layout: Layout) -> str:
 
 
 def _set(head: str, cells: Sequence[Cell]) -> list[str]:
-    """The lines of a column, all of one width: the head over the values, deltas behind them."""
+    """The lines of a column, padded to one width: the head above the values, deltas behind them."""
     left = max(len(head), *(len(cell.value) for cell in cells))
     right = max(len(cell.delta) for cell in cells)
     space = " " if right else ""

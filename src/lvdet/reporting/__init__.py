@@ -1,1 +1,1 @@
-"""Reports: what is known of detectors, as one page and as figures and tables for papers."""
+"""Reports on detectors: one page, and figures and tables for papers."""

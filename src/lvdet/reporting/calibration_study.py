@@ -27,15 +27,15 @@ from lvdet.tables.results import Ranking
 
 
 class UncalibratedError(InputError):
-    """Scores that no calibration can be fitted to, or applied to: a report goes on without."""
+    """Scores that cannot be calibrated; the report continues without calibration."""
 
 
 @dataclass(frozen=True, eq=False)
 class CalibrationSource:
-    """Where new scores come from: a fitted calibrator, samples of a training set, or, where there
-    is neither, the other parts of the same images.
+    """Where calibrated scores come from: a fitted calibrator, samples of a training set, or, with
+    neither, the other folds of the same images.
 
-    method: how scores are fitted, where they are not by a calibrator
+    method: the calibration method, if there is no calibrator
     """
 
     method: str
@@ -44,7 +44,7 @@ class CalibrationSource:
 
     @property
     def iou_threshold(self) -> float:
-        """The IoU at which a detection is right: that which scores are to be chances of."""
+        """The IoU at which a detection is correct, which calibrated scores are probabilities of."""
         if self.calibrator is not None:
             return self.calibrator.record_.origin.iou_threshold
         return IOU_THRESHOLD
@@ -64,16 +64,17 @@ class CalibrationSource:
 
 @dataclass(frozen=True, eq=False)
 class CalibrationStudy:
-    """Scores before and after calibration, and what they are worth.
+    """Scores before and after calibration, and how good they are.
 
     before, after: over all detections that count ("all"), and by frequency
     pool_before, pool_after: AP, APr, APc and APf of AP-Pool
-    rescored: where it was asked for, [N] the new scores of all detections of the pair, and what
-        each is then, by place in `OUTCOMES`; what AP-Fixed does not count is what it was
-    errors_before, errors_after: ECE of the same, and LaECE, LaACE and D-ECE of those that the usual
-        limit per image leaves of them
-    title: how they were made
-    iou_threshold: from which IoU a detection is right
+    rescored: if requested, [N] the calibrated scores of all detections of the pair, and the
+        outcome of each with them, as an index into `OUTCOMES`; detections that AP-Fixed does not
+        count keep their outcome
+    errors_before, errors_after: ECE of the same detections, and LaECE, LaACE and D-ECE of those
+        within the usual limit per image
+    title: how scores were calibrated
+    iou_threshold: the IoU from which a detection is correct
     """
 
     before: dict[str, ReliabilityCurve]
@@ -94,8 +95,8 @@ def study_calibration(
     all_scores: bool = False,
     update: Update | None = None,
 ) -> CalibrationStudy:
-    """What calibration does to a detector, over the detections that AP-Fixed counts; with
-    `all_scores`, also the new scores of those that it does not. The pair has partners at
+    """Measures what calibration does to a detector, over the detections that AP-Fixed counts;
+    with `all_scores`, also computes the calibrated scores of the others. The pair has partners at
     `FOREGROUND`."""
     gt, ranking = pair.gt, pair.results.ranking
     try:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from lvdet.reporting.detector_study import Study
 from lvdet.reporting.figures.style import GROUP_NAMES
 
-#: Precision as a byte: so many steps from 0 to 1, and the byte of a class without a curve.
+#: Precision as a byte: the number of steps from 0 to 1, and the byte of a class without a curve.
 STEPS, NO_CURVE = 250, 255
 
 
@@ -22,7 +22,8 @@ class Column:
     """A column of the table.
 
     kind: "frequency", "count", "percent" or "delta"; a value is None where undefined
-    of: the detector, "" for what belongs to the class; falling: sorted by falling values first
+    of: the detector, "" for a column of the class itself
+    falling: whether a first click sorts by falling values
     """
 
     title: str
@@ -36,8 +37,8 @@ class Column:
 
 
 def class_columns(studies: Sequence[Study]) -> list[Column]:
-    """Frequency, objects, then AP-Fixed and AP-Old of each detector, and how far each is from the
-    first under AP-Fixed."""
+    """Frequency, objects, AP-Fixed and AP-Old of each detector, and each detector's difference
+    from the first under AP-Fixed."""
     first = studies[0].evaluation
     categories = first.categories
     several = len(studies) > 1
@@ -57,7 +58,7 @@ def class_columns(studies: Sequence[Study]) -> list[Column]:
 
 
 def class_data(studies: Sequence[Study], columns: Sequence[Column]) -> dict[str, Any]:
-    """What the page needs of the classes."""
+    """What the page needs to know about the classes."""
     categories = studies[0].evaluation.categories
     objects = next(place for place, one in enumerate(columns) if one.kind == "count")
     return {

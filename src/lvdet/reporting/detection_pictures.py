@@ -19,21 +19,22 @@ from lvdet.evaluation.pair import Pair
 from lvdet.evaluation.protocols import LVIS_PER_IMAGE
 from lvdet.files.progress import Update
 from lvdet.limits.budgets import Budget, PerClass, PerImage, apply
+from lvdet.reporting.mask_outlines import mask_outlines
 from lvdet.studies.account import Account, Showing, Shown, outcomes
 from lvdet.tables.ground_truth import GroundTruth
 from lvdet.tables.problems import image_rows
 
 #: Detections drawn on an image, and exchanged ones listed beside it at most.
 TOP, MOST_EXCHANGED = 20, 10
-#: The longer side of a thumbnail in pixels, its quality as JPEG, and pixels read at most.
+#: The longer side of a thumbnail in pixels, its JPEG quality, and the most pixels read.
 SIDE, QUALITY, MOST_PIXELS = 640, 80, 1 << 27
-#: Images that are shown where none are asked for, and at most.
+#: Images shown by default, and at most.
 SHOWN, MOST_SHOWN = 8, 50
 
 
 @dataclass(frozen=True)
 class PictureFolder:
-    """Where images lie, and which of them are asked for (none: those that change most)."""
+    """A folder of images, and the ids of those to show (none: those that change most)."""
 
     path: Path
     image_ids: tuple[int, ...] = ()
@@ -47,7 +48,7 @@ class PictureFolder:
             )
 
     def find(self, file_name: str) -> Path | None:
-        """The file of that name, or of its last part, in the folder or in a folder of it; never
+        """The file of that name, or of its last part, in the folder or one of its subfolders; never
         outside."""
         root, *_ = self._folders
         if not file_name or "\0" in file_name:
@@ -67,12 +68,13 @@ class PictureFolder:
 
 @dataclass(frozen=True, eq=False)
 class Picture:
-    """An image with its best detections before and after calibration, and what re-ranking by
-    `class_cap` a class took away and brought, best first.
+    """An image with its best detections before and after calibration, and what re-ranking
+    with `class_cap` detections per class dropped and added, best first.
 
     thumbnail: JPEG of at most SIDE pixels a side
     width, height: of the image that the boxes are of
     dropped_count, added_count: how many there were; the first ones are kept
+    outlines: paths of the masks of all these, by row, where masks were compared
     """
 
     image_id: int
@@ -87,6 +89,7 @@ class Picture:
     dropped_count: int
     added_count: int
     class_cap: int
+    outlines: dict[int, str]
 
 
 def take_pictures(
@@ -115,6 +118,10 @@ def take_pictures(
         if width <= 0 or height <= 0:  # the annotations do not say
             width, height = size
         best = [side.best(rows) for side in sides]
+        dropped, added = (
+            list(one[:MOST_EXCHANGED]) for one in (exchanged.dropped, exchanged.added)
+        )
+        drawn = [*best[0], *best[-1], *dropped, *added]
         found.append(
             Picture(
                 int(gt.images.ids[row]),
@@ -124,16 +131,27 @@ def take_pictures(
                 thumbnail,
                 best[0],
                 best[-1] if len(best) > 1 else [],
-                list(exchanged.dropped[:MOST_EXCHANGED]),
-                list(exchanged.added[:MOST_EXCHANGED]),
+                dropped,
+                added,
                 len(exchanged.dropped),
                 len(exchanged.added),
                 class_cap,
+                _outlines(pair, drawn, height, width),
             )
         )
         if update is not None:
             update(done + 1, len(chosen))
     return found
+
+
+def _outlines(pair: Pair, drawn: Sequence[Shown], height: int, width: int) -> dict[int, str]:
+    """Paths of the masks of some detections, by row; none where boxes were compared."""
+    masks = pair.results.detections.masks
+    if pair.iou == "bbox" or masks is None:
+        return {}
+    rows = sorted({item.row for item in drawn})
+    paths = mask_outlines(masks[np.array(rows, dtype=np.int64)], height, width)
+    return dict(zip(rows, paths, strict=True))
 
 
 class _Side:
@@ -156,8 +174,9 @@ def _chosen(
     image: NDArray[np.int32],
     folder: PictureFolder,
 ) -> list[tuple[int, bytes, tuple[int, int]]]:
-    """Rows of images, with their thumbnails and sizes: those asked for, or those where calibration
-    exchanges most of the best detections that count, of which some may be missing or damaged."""
+    """Rows of images, with their thumbnails and sizes: the requested ones, or those where
+    calibration exchanges the most of the best detections that count. Of the latter, missing and
+    damaged images are skipped."""
     gt = pair.gt
     if folder.image_ids:
         rows = _asked(gt, folder.image_ids)

@@ -1,4 +1,4 @@
-"""All that a report says of one detector, worked out before anything is drawn."""
+"""Everything a report says about one detector, computed before anything is drawn."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ BY_CLASS = BudgetTable(
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """What is known of a detector.
+    """Everything about one detector.
 
     name:     what to call it
     limits:   AP under the limits of BY_IMAGE, RERANKED (for LVIS files) and BY_CLASS
     class_cap: the cap of RERANKED and of pictures
-    calibration: None where scores cannot be calibrated; `uncalibrated` says why
-    pictures: images with their detections, where there is a folder of images
+    calibration: None if scores cannot be calibrated; `uncalibrated` says why
+    pictures: images with their detections, if there is a folder of images
     """
 
     name: str
@@ -76,8 +76,8 @@ def study(
     *,
     progress: Progress | None = None,
 ) -> Study:
-    """What is known of a pair whose detections were all read; as whole rows, where there is a
-    folder of images to draw them on."""
+    """Studies a pair whose detections were all read; as whole rows if there is a folder of images
+    to draw them on."""
     gt = pair.gt
     cap = _class_cap(pair)
     tables = [BY_IMAGE, *([_reranked(cap)] if gt.federated else []), BY_CLASS]
@@ -116,7 +116,7 @@ def study(
 
 
 def _class_cap(pair: Pair) -> int:
-    """The class cap to re-rank with: AP-Fixed's, or where no class has more detections, the one
+    """The class cap to re-rank with: AP-Fixed's, or, if no class has more detections, the one
     that raises AP-Old most."""
     largest = largest_class(pair)
     if largest > FIXED_PER_CLASS or not pair.gt.federated:

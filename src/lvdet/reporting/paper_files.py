@@ -31,8 +31,8 @@ from lvdet.reporting.report_tables import (
 if TYPE_CHECKING:
     from lvdet.reporting.report import Report
 
-#: Pixels of a figure (the height of those without one of their own), how many of a PNG's there are
-#: to each, and figures drawn at a time.
+#: Width and default height of a figure in pixels, the scale of PNG files, and how many figures are
+#: drawn at a time.
 WIDTH, HEIGHT, SCALE, AT_A_TIME = 640, 400, 3, 8
 _HOW = "writing figures needs kaleido and Chrome or Chromium: pip install 'lvdet[figures]'"
 
@@ -57,7 +57,7 @@ def write_paper_files(report: Report, folder: Path, progress: Progress | None = 
 
 
 def require_drawing() -> None:
-    """Refuses, before the work begins, where figures cannot be drawn as files."""
+    """Raises, before the work begins, if figures cannot be drawn as files."""
     try:
         import kaleido  # noqa: F401
     except ImportError:
@@ -70,7 +70,7 @@ def _on_paper(figure: go.Figure) -> go.Figure:
 
 
 def _draw(figures: dict[str, go.Figure], folder: Path) -> list[Path]:
-    """Draws figures beside their names first, so that none is there in part."""
+    """Draws into a temporary folder first, so that no file is ever incomplete."""
     names = [f"{name}{ending}" for name in figures for ending in (".pdf", ".png")]
     with tempfile.TemporaryDirectory() as drawn:
         paths = [Path(drawn) / name for name in names]
@@ -111,7 +111,7 @@ def _write_tables(report: Report, folder: Path) -> list[Path]:
 
 
 def _csv(layouts: Sequence[Layout]) -> str:
-    """All tables, one after the other, each line with the name of its table."""
+    """All tables in sequence, each line with the name of its table."""
     lines = io.StringIO(newline="")
     writer = csv.writer(lines)
     writer.writerow(["table", "row", "column", "value", "delta"])

@@ -1,4 +1,4 @@
-"""A report: all that is worked out, to be shown as a page, as figures and as tables."""
+"""A report: results computed once, and shown as a page, as figures and as tables."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ from lvdet.reporting.detector_study import Study, study
 from lvdet.tables.ground_truth import GroundTruth
 from lvdet.tables.problems import category_rows
 
-#: Sets drawn for intervals: a fifth of what `compare` draws, for a page that is soon there.
+#: Bootstrap samples: a fifth of what `compare` draws, to save time.
 RESAMPLES = 200
-#: Detectors in one report: more are no longer told apart.
+#: Detectors in one report; more are hard to tell apart.
 MOST = 6
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Report(Result):
-    """What is known of one detector or several, on the same images.
+    """Results of one or more detectors on the same images.
 
     studies:    one per detector
-    comparison: what differences from the first hold; None where there is one detector
-    images_asked_for: whether the images shown were named
+    comparison: differences from the first detector; None if there is only one
+    images_asked_for: whether the images shown were requested by id
     """
 
     studies: list[Study]
@@ -68,7 +68,7 @@ class Report(Result):
 
     @property
     def warnings(self) -> list[str]:  # type: ignore[override]
-        """What a reader of the numbers should know, each once."""
+        """What a reader of the numbers should know, without repetition."""
         every = [text for study in self.studies for text in study.evaluation.warnings]
         if self.comparison is not None:
             every += self.comparison.warnings
@@ -118,7 +118,7 @@ class Report(Result):
         self, folder: str | os.PathLike[str], *, progress: Progress | None = None
     ) -> list[Path]:
         """Writes every figure as PDF and PNG, and the tables as LaTeX, Markdown and CSV, into a
-        folder; gives back what was written."""
+        folder; returns the paths."""
         from lvdet.reporting.paper_files import require_drawing, write_paper_files
 
         require_drawing()
@@ -143,12 +143,12 @@ def report(
 ) -> Report:
     """A report on detectors: tables, or paths of files, as for `evaluate`.
 
-    names: what to call the detectors; by default by their files
-    calibrators: fitted ones, one per detector, for scores after calibration; else `method` is
-        fitted to `train` (annotations and results on the training images, one pair per
-        detector), or by cross-validation over these images
-    images: a folder of images, to show detections on some of them; image_ids: on which ones
-    resamples, seed: of the bootstrap, where there are several detectors
+    names: names of the detectors; by default, those of their files
+    calibrators: fitted calibrators, one per detector; without them, `method` is fitted to `train`
+        (annotations and results on the training images, one pair per detector), or by
+        cross-validation over these images
+    images: a folder of images, to show detections on some of them; image_ids: which ones
+    resamples, seed: of the bootstrap, if there are several detectors
     drop_duplicates: as for `evaluate`
     """
     if not 1 <= len(detections) <= MOST:
@@ -157,7 +157,7 @@ def report(
     if image_ids and images is None:
         raise InputError("image ids were given without a folder of images")
     folder = None if images is None else PictureFolder(Path(images), tuple(image_ids))
-    Recipe.of(method)  # refused before the work begins, as the next
+    Recipe.of(method)  # invalid arguments fail before the work begins
     bootstrap = Bootstrap(resamples, seed=seed)
     pairs: list[Pair] = []
     for one in detections:
@@ -182,7 +182,7 @@ def report(
             shown = tuple(picture.image_id for picture in studies[0].pictures)
             folder = replace(folder, image_ids=shown)
     comparison = None
-    if len(pairs) > 1 and len(pairs[0].gt.images) > 1:  # of one image nothing can be drawn
+    if len(pairs) > 1 and len(pairs[0].gt.images) > 1:  # one image cannot be resampled
         comparison = compare_pairs(pairs, names=called, bootstrap=bootstrap, progress=progress)
     return Report(studies, comparison, bool(image_ids))
 
@@ -194,7 +194,7 @@ def _sources(
     train: Sequence[tuple[Annotations, ResultSource]],
     progress: Progress | None,
 ) -> list[CalibrationSource]:
-    """Where the calibrated scores of each pair come from; raises where they cannot."""
+    """Where the calibrated scores of each pair come from; raises if its classes do not fit."""
     if calibrators:
         for pair, calibrator in zip(pairs, calibrators, strict=True):
             ranking = pair.results.ranking
@@ -207,7 +207,7 @@ def _sources(
     read: dict[object, GroundTruth] = {}
     for pair, (truth, detections) in zip(pairs, train, strict=True):
         key = id(truth) if isinstance(truth, GroundTruth) else os.fspath(truth)
-        truth = read.get(key, truth)  # a file that several detectors were trained on is read once
+        truth = read.get(key, truth)  # shared training annotations are read once
         learned, training = load_samples(truth, detections, Labelling(pair.iou), progress)
         read[key] = learned.gt
         require_same_classes(training, pair.gt.categories)
@@ -221,7 +221,7 @@ def _require_one_each(
     train: Sequence[tuple[Annotations, ResultSource]],
     detectors: int,
 ) -> None:
-    """Refuses calibration that is not given for every detector: each has scores of its own."""
+    """Raises unless calibration is given for every detector, since each has its own scores."""
     if calibrators and train:
         raise InputError("pass either `calibrators` or `train`, not both")
     if calibrators and len(calibrators) != detectors:

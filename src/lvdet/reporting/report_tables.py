@@ -14,9 +14,9 @@ from lvdet.reporting.detector_study import Study
 
 _COMPETE = " Classes compete for the limit."
 _SAYS = {
-    "old": "The mean over classes, as most papers report it.",
-    "fixed": "The mean over classes. Classes do not compete.",
-    "pool": "One ranking over all classes: scores have to be comparable across classes.",
+    "old": "Mean over classes, as most papers report it.",
+    "fixed": "Mean over classes. Classes do not compete.",
+    "pool": "One ranking of all classes. Scores must be comparable across classes.",
 }
 _DETAILS = ("AP50", "AP75", "APs", "APm", "APl", "AR")
 
@@ -37,7 +37,7 @@ def headlines(studies: Sequence[Study]) -> list[Headline]:
     return [
         Headline(
             _title(name),
-            result.budget,
+            budget_words(result.budget),
             _cells(studies, name, "AP"),
             _SAYS[name] + (_COMPETE if name == "old" and first.inputs["format"] == "lvis" else ""),
         )
@@ -46,18 +46,50 @@ def headlines(studies: Sequence[Study]) -> list[Headline]:
 
 
 def protocol_table(studies: Sequence[Study]) -> Layout:
-    """Protocols by frequency, with a column for each detector; deltas are from the first."""
+    """Protocols by frequency group, one column per detector; deltas are from the first."""
     return _metric_table("protocols", "The three protocols, in percent", studies, NAMES)
 
 
 def detail_table(studies: Sequence[Study]) -> Layout:
-    """The same by IoU and by size, and recall."""
+    """AP by IoU and by object size, and recall."""
     title = "AP by IoU and object size, and recall, in percent"
     return _metric_table("details", title, studies, _DETAILS)
 
 
+def metric_table(studies: Sequence[Study]) -> Layout:
+    """All of these metrics as a wide table: one line per protocol and detector."""
+    protocols = studies[0].evaluation
+    table = {
+        metric: [cell for name in protocols for cell in _cells(studies, name, metric)]
+        for metric in (*NAMES, *_DETAILS)
+    }
+    undefined = percent(None)
+    metrics = [
+        metric
+        for metric, cells in table.items()
+        if metric == "AP" or any(cell.value != undefined for cell in cells)
+    ]
+    names = [f"{study.name}, " if len(studies) > 1 else "" for study in studies]
+    labels = [f"{name}{_title(protocol)}" for protocol in protocols for name in names]
+    lines = [
+        [Cell(label), *(table[metric][place] for metric in metrics)]
+        for place, label in enumerate(labels)
+    ]
+    return Layout("metrics", "AP and recall, in percent", ["", *metrics], lines)
+
+
+def budget_words(budget: str) -> str:
+    """A budget as a reader says it: "300 detections per image"."""
+    parts = []
+    for part in budget.split(","):
+        limit, *per = part.split("/")
+        number = f"{int(limit):,}" if limit.isdecimal() else limit
+        parts.append(f"{number} detections per {' and '.join(per)}")
+    return ", then ".join(parts)
+
+
 def calibration_table(studies: Sequence[Study]) -> Layout | None:
-    """AP-Pool and calibration error before and after; None where nothing could be calibrated."""
+    """AP-Pool and calibration error before and after; None if nothing could be calibrated."""
     lines = []
     for study in studies:
         if study.calibration is None:
@@ -74,8 +106,8 @@ def calibration_table(studies: Sequence[Study]) -> Layout | None:
 
 
 def calibration_error_table(studies: Sequence[Study]) -> Layout | None:
-    """ECE, LaECE, LaACE and D-ECE before and after, each with what it was computed under; None
-    where nothing could be calibrated."""
+    """ECE, LaECE, LaACE and D-ECE before and after, each with its conditions; None if
+    nothing could be calibrated."""
     lines = []
     for study in studies:
         if study.calibration is None:
@@ -102,13 +134,13 @@ def calibration_error_table(studies: Sequence[Study]) -> Layout | None:
 
 
 def error_tables(studies: Sequence[Study]) -> list[Layout]:
-    """What kinds of errors there are, of each detector."""
+    """Kinds of errors, one table per detector."""
     tables = [study.diagnosis.layouts()[0] for study in studies]
     return [_named(*it, studies, "errors") for it in enumerate(tables)]
 
 
 def confusion_tables(studies: Sequence[Study]) -> list[Layout]:
-    """Which classes are confused, of each detector that confuses any."""
+    """Confused classes, one table per detector that confuses any."""
     tables = [study.diagnosis.layouts()[1:] for study in studies]
     return [
         _named(place, layout, studies, "confusions")
@@ -118,7 +150,7 @@ def confusion_tables(studies: Sequence[Study]) -> list[Layout]:
 
 
 def _named(place: int, layout: Layout, studies: Sequence[Study], label: str) -> Layout:
-    """The table of one detector, with a label to refer to it by, and the detector's name where
+    """The table of one detector, with a label to refer to it by, and with the detector's name if
     there are several."""
     if len(studies) == 1:
         return replace(layout, name=label)

@@ -1,4 +1,4 @@
-"""Ellipses inside boxes as run-length masks."""
+"""Ellipses inside boxes, as run-length masks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from lvdet.tables.masks import RLE, Masks
 
-#: Mask columns worked on at a time, which bounds the memory.
+#: Mask columns processed at a time, to bound memory use.
 _COLUMNS = 2_000_000
 
 
@@ -46,7 +46,7 @@ def ellipses(
 def _runs(
     box: NDArray[np.int64], height: NDArray[Any], width: NDArray[Any]
 ) -> tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.float64]]:
-    """Column-major runs of N ellipses: counts, [N + 1] where each begins, [N] areas.
+    """Column-major runs of N ellipses: counts, [N + 1] where each begins, and [N] areas.
 
     A column of the ellipse is a run of ones; its length is scaled so that the middle column
     is as tall as the box, and no column is empty.

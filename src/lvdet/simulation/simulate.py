@@ -1,14 +1,14 @@
 """A simulated detector with known properties, and the ground truth it looks at.
 
-The scores of class c follow g = Beta(a, b) over the verified (image, class) cells, those
-whose detections count. Correct detections are drawn from s * g(s), which is Beta(a + 1, b),
-incorrect ones from (1 - s) * g(s), which is Beta(a, b + 1), in the ratio a : b. So a detection
-of score s is right with probability s: the detector is perfectly calibrated, so what it
-loses to a budget or gains by gaming one (the paper's section 3) is the measure's doing.
-A correct detection has IoU 0.5 or more with a box of its own, an incorrect one below 0.5 with
-every box of its class: calibration holds at IoU 0.5, among the detections AP counts (in
-not-exhaustive cells only the right ones). With masks, whose pixels are coarse against
-small boxes, it holds for the boxes and nearly for the masks.
+The scores of class c follow g = Beta(a, b) over the verified (image, class) cells, those whose
+detections count. Correct detections are drawn from s * g(s), which is Beta(a + 1, b), incorrect
+ones from (1 - s) * g(s), which is Beta(a, b + 1), in the ratio a : b. So a detection with score s
+is correct with probability s. The detector is perfectly calibrated, so whatever it loses to a
+budget or gains by gaming one (the paper's section 3) is caused by the metric. A correct detection
+has IoU 0.5 or more with a box of its own, an incorrect one below 0.5 with every box of its class:
+calibration holds at IoU 0.5, among the detections AP counts (in not-exhaustive cells only the right
+ones). With masks, whose pixels are coarse against small boxes, it holds for the boxes and nearly
+for the masks.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from lvdet.tables.detections import Detections
 from lvdet.tables.ground_truth import GroundTruth
 
 _OBJECTS = {"lvis": 12.4, "coco": 7.3}
-#: Images worked on at a time, which bounds the memory.
+#: Images processed at a time, to bound memory use.
 _CHUNK = 512
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What `simulate` is asked for."""
+    """The settings of `simulate`."""
 
     images: int = 500
     classes: int = 120
@@ -71,7 +71,8 @@ class Settings:
         if self.verified_share is not None:
             if not 0 < self.verified_share <= 1:
                 raise InputError(
-                    f"verified_share is {self.verified_share}, expected a number above 0, at most 1"
+                    f"verified_share is {self.verified_share}, expected a number above 0 and "
+                    "at most 1"
                 )
             if self.style == "coco":
                 raise InputError("verified_share is for LVIS: in COCO every class is verified")
@@ -85,7 +86,7 @@ class Settings:
 
     @property
     def lattice(self) -> Lattice:
-        """The grid of the boxes: whole pixels where there are masks."""
+        """The grid of the boxes: whole pixels if there are masks."""
         return Lattice(1, 1) if self.masks else Lattice(10 ** self.decimals[0], 0)
 
 
@@ -105,34 +106,34 @@ def simulate(
     class_bias: float = 0.0,
     verified_share: float | None = None,
 ) -> tuple[GroundTruth, Detections]:
-    """Ground truth with a long tail of classes, and a calibrated detector's results on it.
+    """Simulates ground truth with a long tail of classes, and the results of a calibrated detector
+    on it.
 
-    images, classes: how many; every class has ground truth.
+    images, classes: their numbers; every class has ground truth.
     objects_per_image: on average; by default 12.4 for LVIS and 7.3 for COCO.
-    dets_per_image: the detector's own budget, its best by score over all classes; exactly
-        this many in every image. None keeps all candidates.
-    candidates_per_image: how many candidates each image has before that cut, and never fewer
-        than those in verified cells. By default what the vocabulary brings, for LVIS about 50
-        and 0.7 per class, and as many more as the budget needs. What fills an image up without
-        being likely scores below 0.001 and is never correct.
-    bias: how far the scores of the rarest class are pushed down, in logits; of other classes
-        in proportion to the logarithm of their expected frequency, 0 for the most frequent.
-        The order inside a class stays, where `decimals` can hold it.
-    class_bias: standard deviation of a further push that each class has for itself.
-    localisation: in [0, 1], how tight right boxes are: their IoU with the object spreads
-        over 0.5 to 1 with mean near 0.5 + localisation / 2, and is 1 for 1.
-    masks: ellipses for objects and detections; boxes are then their tight boxes, in whole
-        pixels.
+    dets_per_image: the detector's own budget: exactly this many detections in every image, the best
+        by score across all classes. None keeps all candidates.
+    candidates_per_image: the number of candidates per image before that limit, and never fewer than
+        those in verified cells. The default depends on the vocabulary, for LVIS about 50 plus 0.7
+        per class, and grows as the budget requires. Candidates that only fill up an image score
+        below 0.001 and are never correct.
+    bias: how far the scores of the rarest class are pushed down, in logits; of other classes in
+        proportion to the logarithm of their expected frequency, 0 for the most frequent. The order
+        within a class is preserved as far as `decimals` can represent it.
+    class_bias: standard deviation of an additional push, drawn for each class.
+    localisation: in [0, 1], how tight correct boxes are: their IoU with the object spreads over 0.5
+        to 1 with mean near 0.5 + localisation / 2, and is 1 for 1.
+    masks: ellipses for objects and detections; boxes are then their tight boxes, in whole pixels.
     style: "lvis", with federated lists and frequencies, or "coco", with crowds.
-    decimals: of box numbers and of scores.
+    decimals: decimals of box coordinates and of scores.
     verified_share: how much of what an image has, on average, is in verified cells: in images of
         300 candidates, 0.5 puts 150 there. The detector makes that many more incorrect detections
-        there, with lower scores, so it stays calibrated. By default what the classes bring, and
-        the vocabulary's other candidates besides.
+        there, with lower scores, so it stays calibrated. By default what the classes bring, and the
+        vocabulary's other candidates besides.
 
     With the same seed, another `bias`, `class_bias` or `dets_per_image` is the same detector:
     ground truth and candidates stay as they are (fillers excepted), only scores or the cut change.
-    Detections come grouped by image, by falling score before rounding.
+    Detections come grouped by image, by descending score before rounding.
     """
     settings = Settings(
         images,
@@ -156,13 +157,13 @@ def simulate(
 def simulate_training(
     settings: Settings, images: int, *, overconfidence: float = 0.0
 ) -> tuple[GroundTruth, Detections]:
-    """A set that the detector of these settings was trained on, and its results there: other images
-    of the same classes, found as well, scored by the same biases.
+    """Simulates the detector's training set and its results there: other images of the same
+    classes, found equally well, scored with the same biases.
 
-    images: how many, in place of the settings' number.
-    overconfidence: how far the scores of correct detections of the rarest class are pushed up,
-        in logits, because the detector remembers; of other classes in proportion to the logarithm
-        of their expected frequency, 0 for the most frequent.
+    images: number of images, instead of that in the settings.
+    overconfidence: how far the scores of correct detections of the rarest class are pushed up, in
+        logits, because the detector remembers; of other classes in proportion to the logarithm of
+        their expected frequency, 0 for the most frequent.
     """
     if not 0 <= overconfidence < np.inf:
         raise InputError(f"overconfidence is {overconfidence}, expected a non-negative number")
@@ -174,8 +175,8 @@ def simulate_training(
 
 
 def simulate_in_parts(settings: Settings) -> tuple[GroundTruth, Iterator[Detections]]:
-    """The same, with the detections in tables of some images each, which are made as they are
-    asked for: for results that do not fit memory."""
+    """Like `simulate`, with the detections in tables of some images each, generated on demand: for
+    results that exceed memory."""
     truth, parts = _simulated(settings)
     return truth, (_table(truth, part, settings.lattice, settings.masks) for part in parts)
 
@@ -209,7 +210,7 @@ def _found(
     stream: int,
     overconfidence: float = 0.0,
 ) -> Iterator[Candidates]:
-    """What the detector keeps, of some images at a time."""
+    """The detections that the detector keeps, for some images at a time."""
     seed, share, most = settings.seed, settings.verified_share, settings.most
     # The classes' expected frequencies fall as (1 + 12 * rarity) ** -3.
     tail = np.log1p(12 * rarity) / np.log(13)
@@ -235,7 +236,7 @@ def _found(
 
 
 def _best(image: NDArray[np.int32], score: Floats, number: int | None) -> Ints:
-    """Rows by image and falling score, the first `number` of each image."""
+    """Rows by image and descending score, the first `number` of each image."""
     order = np.lexsort((-score, image))
     if number is None:
         return order
@@ -244,7 +245,7 @@ def _best(image: NDArray[np.int32], score: Floats, number: int | None) -> Ints:
 
 
 def _table(truth: GroundTruth, found: Candidates, lattice: Lattice, masks: bool) -> Detections:
-    """The detections as a table; classes and images numbered by first appearance."""
+    """The detections as a table; classes and images are numbered by first appearance."""
     shown = np.bincount(found.image, minlength=len(truth.images)) > 0
     first = np.full(len(truth.categories), len(found.image))
     first[found.category[::-1]] = np.arange(len(found.image))[::-1]

@@ -1,4 +1,4 @@
-"""What the simulated detector finds: right, wrong and uncounted candidates of some images."""
+"""The candidates of the simulated detector: correct, incorrect and uncounted."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FILLER = 1e-3
 _POSITIVE = 4
 #: Incorrect detections keep below this IoU, with room under 0.5 for what masks do to boxes.
 _MISS = 0.45
-#: Prepared draws of classes and boxes, picked from by index: far faster than drawing anew.
+#: Prepared draws of classes and boxes, picked by index: far faster than drawing each time.
 _TABLE = 1 << 16
 
 
@@ -55,7 +55,7 @@ def joined(parts: list[Candidates]) -> Candidates:
 
 
 class Detector:
-    """What the simulated detector knows of the data, and how well it knows each class.
+    """What the simulated detector knows about the data, and how well it knows each class.
 
     memory: [C] how far the scores of correct detections are pushed up, in logits, because the
         detector has seen these images before
@@ -93,8 +93,9 @@ class Detector:
         self.fractions = rng.random((_TABLE, 2))
 
     def _fill_verified(self, total: float, correct: float) -> None:
-        """Have `total` detections in verified cells, of which `correct` are: a class has as many
-        times more incorrect ones as its b grows, so scores stay the probability of being right."""
+        """Produces `total` detections in verified cells, `correct` of them correct: each class gets
+        as many more incorrect ones as its b grows, so scores remain the probability of being
+        correct."""
         if total <= correct:
             raise InputError(
                 f"verified_share is too low: {correct:,.0f} correct detections are expected, and "
@@ -106,7 +107,7 @@ class Detector:
     def look(
         self, rng: np.random.Generator, rows: Ints, candidates: int | None, cut: int | None
     ) -> Candidates:
-        """All candidates of the images `rows`, a range, before any cut."""
+        """All candidates of the images `rows`, a range, before any limit."""
         first, classes = rows[0], len(self.a)
         found = joined([self._hits(rng, rows), self._misses(rng, rows)])
         if self.truth.federated:
@@ -120,7 +121,7 @@ class Detector:
         return joined([found, self._fillers(rng, np.repeat(rows, missing))])
 
     def _hits(self, rng: np.random.Generator, rows: Ints) -> Candidates:
-        """Correct detections: at most one for a box, of IoU at least 0.5 with it."""
+        """Correct detections: at most one per box, with IoU of at least 0.5."""
         truth = self.truth
         near = np.arange(*np.searchsorted(truth.image, [rows[0], rows[-1] + 1]))
         seen = rng.random(len(near)) < self.share[truth.category[near]]
@@ -154,7 +155,7 @@ class Detector:
         return Candidates(image, category, score, box)
 
     def _clutter(self, rng: np.random.Generator, image: Ints) -> Candidates:
-        """Candidates in unverified cells, which AP does not count but budgets do."""
+        """Candidates in unverified cells, which AP ignores but budgets count."""
         category = self._unblocked(rng, image)
         rows = np.flatnonzero(~self.blocked[image, category])
         image, category = image[rows], category[rows]
@@ -168,7 +169,7 @@ class Detector:
         return Candidates(image.astype(np.int32), category, score, self._any_boxes(rng, image))
 
     def _unblocked(self, rng: np.random.Generator, image: Ints) -> NDArray[np.int32]:
-        """[N] classes unverified in these images (COCO: without objects), where there are any."""
+        """[N] classes unverified in these images (COCO: without objects), if there are any."""
         category: NDArray[np.int32] = self.by_class[rng.integers(0, _TABLE, len(image))]
         pending = np.arange(len(image))
         for _ in range(20):

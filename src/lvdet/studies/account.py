@@ -1,4 +1,4 @@
-"""What a re-ranking exchanged: for each image, which detections went and which came."""
+"""What a re-ranking exchanged: for each image, the detections dropped and those added."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ OUTCOMES = ("not counted", "wrong", "right")
 
 
 def outcomes(matches: Matches, rows: int) -> NDArray[np.int8]:
-    """[rows] what each detection is at the first IoU threshold, by place in `OUTCOMES`."""
+    """[rows] the outcome of each detection at the first IoU threshold, as an index into
+    `OUTCOMES`."""
     found = np.zeros(rows, dtype=np.int8)
     matched, ignored = matches.flags(0)
     found[matches.detection] = np.where(ignored, 0, np.where(matched, 2, 1))
@@ -31,13 +32,18 @@ def outcomes(matches: Matches, rows: int) -> NDArray[np.int8]:
 
 @dataclass(frozen=True)
 class Shown:
-    """A detection, for a reader. outcome: "right", "wrong" or "not counted", at IoU 0.5."""
+    """A detection, for a reader.
+
+    outcome: "right", "wrong" or "not counted", at IoU 0.5
+    row: its place among the detections
+    """
 
     category_id: int
     name: str
     score: float
     box: tuple[float, ...]
     outcome: str
+    row: int
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
@@ -51,7 +57,7 @@ class Shown:
 
 
 class Showing:
-    """Detections as they are shown; outcome: [N] as of `outcomes`."""
+    """Detections prepared for display; outcome: [N] as of `outcomes`."""
 
     def __init__(self, gt: GroundTruth, detections: Detections, outcome: NDArray[np.int8]) -> None:
         self._names, self._detections, self._outcome = gt.categories.names, detections, outcome
@@ -71,12 +77,13 @@ class Showing:
             float(dt.score[row]),
             tuple(dt.box[row].tolist()),
             OUTCOMES[self._outcome[row]],
+            row,
         )
 
 
 @dataclass(frozen=True)
 class ImageAccount:
-    """The exchange in one image, both sides by falling score."""
+    """The exchange in one image, both sides by descending score."""
 
     image_id: int
     file_name: str
@@ -109,8 +116,8 @@ class ImageAccount:
 
 
 class Account:
-    """The images of a pair with changes, in order of id, where other budgets are used; each is put
-    together when it is asked for. The results are whole rows.
+    """The images of a pair that change under other budgets, in order of id; each is built on
+    demand. The results must be complete rows.
 
     kept: [N] rows that the new budgets keep
     """
@@ -136,7 +143,7 @@ class Account:
         return (self._account(place) for place in range(len(self)))
 
     def image(self, image_id: int) -> ImageAccount:
-        """The exchange in the image of that id; nothing on both sides where nothing changed."""
+        """The exchange in the image with that id; empty on both sides if nothing changed."""
         known = np.flatnonzero(self._gt.images.ids == image_id)
         if not len(known):
             raise InputError(f"image {image_id} is not in {self._gt.source}")

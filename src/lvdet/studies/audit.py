@@ -1,4 +1,5 @@
-"""What may be published of a results file: was it cut, and how far can its number be raised."""
+"""Which numbers of a results file can be published: whether it was truncated, and how far
+re-ranking raises AP."""
 
 from __future__ import annotations
 
@@ -29,11 +30,12 @@ def audit(
     drop_duplicates: bool = False,
     progress: Progress | None = None,
 ) -> Audit:
-    """Whether a results file was cut, and which of its numbers can be published.
+    """Audits whether a results file was truncated, and which of its numbers can be published.
 
-    AP-Old, AP-Fixed and AP-Pool with their usual limits; how far AP-Old rises by re-ranking alone,
-    with a class cap of 10,000 and with the best up to there that is found. COCO's own limit counts
-    each class of an image by itself, so there re-ranking changes nothing and is not tried.
+    Reports AP-Old, AP-Fixed and AP-Pool under their usual limits, and how far re-ranking alone
+    raises AP-Old, with a class cap of 10,000 and with the best cap found up to 10,000. COCO's own
+    limit applies to each class of an image separately, so re-ranking changes nothing there and is
+    not tried.
     """
 
     def needs(gt: GroundTruth) -> list[Need]:

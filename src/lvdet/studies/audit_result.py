@@ -1,4 +1,4 @@
-"""What an audit gives back."""
+"""The result of an audit."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from lvdet.rendering.table_text import Layout, compared, signed
 from lvdet.studies.class_caps import ClassCap
 from lvdet.studies.score_digits import ScoreDigits
 
-#: A gain below this (a tenth of a point) is called none.
+#: A gain below this (a tenth of a point) counts as none.
 NOTHING = 0.001
-#: How many of the short classes are printed.
+#: Number of short classes printed.
 _SHOWN = 5
 
 
 @dataclass(frozen=True)
 class ShortClass:
-    """A class with fewer detections in the file than AP-Fixed looks at."""
+    """A class with fewer detections in the file than AP-Fixed counts."""
 
     category_id: int
     name: str
@@ -47,16 +47,16 @@ class ShortClass:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Audit(Result):
-    """The outcome of `audit`.
+    """The result of `audit`.
 
-    cuts: whether the file was cut, by image or by class
+    cuts: whether the file was truncated, per image or per class
     short: classes with fewer than 10,000 detections in the file, fewest first
-    budgets: that of each protocol
+    budgets: the budget of each protocol
     old, fixed, pool: AP, APr, APc, APf of each protocol; NaN where undefined
     reranked: AP-Old after a class cap of 10,000; None for COCO files
     search: the class cap up to 10,000 that raises AP-Old most; None for COCO files
-    implausible: what shows that the file is not what its owner thinks
-    scores: how finely scores are told apart, of the detections that the protocols look at
+    implausible: evidence that the file is implausible
+    scores: the resolution of the scores, over the detections that the protocols count
     """
 
     cuts: Cuts
@@ -75,7 +75,7 @@ class Audit(Result):
     @property
     def cut(self) -> Cut | None:
         """Detections per image at which the file appears truncated, and how many images have
-        exactly that many; None where nothing suggests truncation."""
+        exactly that many; None if nothing suggests truncation."""
         return self.cuts.by_image
 
     @property
@@ -85,7 +85,7 @@ class Audit(Result):
 
     @property
     def gain(self) -> float | None:
-        """How far re-ranking alone raises AP-Old; None where it was not tried."""
+        """How far re-ranking alone raises AP-Old; None if it was not tried."""
         return None if self.search is None else self.search.after["AP"] - self.old["AP"]
 
     @property
@@ -145,11 +145,11 @@ class Audit(Result):
         }
 
     def title(self) -> str:
-        """What was audited, in a line."""
+        """What was audited, on one line."""
         return headline(self.inputs)
 
     def layouts(self) -> list[Layout]:
-        """The numbers, compared with AP-Old."""
+        """The metrics, compared with AP-Old."""
         lines = {f"AP-Old, {self.budgets['old']}": self.old}
         if self.reranked is not None and self.search is not None:
             lines[f"re-ranked, {PerClass(FIXED_PER_CLASS)} first"] = self.reranked
@@ -161,7 +161,7 @@ class Audit(Result):
         ]
 
     def findings(self) -> list[str]:
-        """What was found in the file, in sentences."""
+        """The findings about the file, in sentences."""
         found = [str(finding) for finding in self.implausible]
         cuts = [cut for cut in (image_cut_text(self.cuts), class_cut_text(self.cuts)) if cut]
         found += [f"The file {cut}." for cut in cuts]
@@ -231,7 +231,7 @@ class Audit(Result):
             return "Some would have more in untruncated results, but the file does not show which."
         if self.class_cut is not None and self.cuts.missed_by_class(fixed, self._every):
             return f"Those with {self.class_cut.limit:,} would have more in untruncated results."
-        return "That is fine: the detector found no more of them or kept no lower scores."
+        return "This is fine: the detector found no more of them, or kept no lower scores."
 
     def _what_is_missing(self, budget: Budget) -> str:
         causes = []

@@ -1,4 +1,4 @@
-"""Tables of budgets: the paper's, and any grid of them."""
+"""Tables of budgets: the paper's tables, and grids of limits."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ SubsetList: TypeAlias = Iterable[int | str | Iterable[int | str]] | None
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits of a row: detections per image and per class (None for all), one before the
-    other where there are both, of some classes."""
+    """The limits of a row, for some classes: detections per image and per class (None for all),
+    applied in order if there are both."""
 
     dets_per_image: int | None = None
     dets_per_class: int | None = None
@@ -42,9 +42,9 @@ class Limits:
 
 @dataclass(frozen=True)
 class BudgetTable:
-    """Rows of limits that are read together, each compared with the first of the same classes.
+    """Rows of limits that belong together, each compared with the first one of the same classes.
 
-    name, title: how it is asked for, and what it says
+    name, title: how it is requested, and what it says
     shows: which metrics people read there: "AP" (the mean over classes), "pool", or both
     paired: shown with a line for each set of classes and a column for each limit
     """
@@ -103,14 +103,14 @@ LABELS = {
 
 
 def table_name(name: str) -> str:
-    """The name of a table that is asked for by it or by its label in the paper, with or without
-    tab: or fig:."""
+    """The name of a table, given by name or by its label in the paper, with or without tab: or
+    fig:."""
     return LABELS.get(name.removeprefix("tab:").removeprefix("fig:"), name)
 
 
 def paper_tables(names: str | Iterable[str], *, frequencies: bool) -> list[BudgetTable]:
-    """The paper's tables by name; "all" are those that the annotations allow, which need
-    `frequencies` for one of them."""
+    """The paper's tables by name; "all" means those that the annotations allow: one of them needs
+    `frequencies`."""
     asked = map(table_name, [names] if isinstance(names, str) else names)
     tables: dict[str, BudgetTable] = {}
     for name in asked:
@@ -155,12 +155,12 @@ def grid(
             if rerank is not None and image is not None:
                 rows.append(Limits(image, rerank, CLASS_FIRST, classes))
     for row in rows:
-        _ = row.budgets  # refuses what is no limit
+        _ = row.budgets  # raises for an invalid limit
     return BudgetTable("grid", "by limits", tuple(dict.fromkeys(rows)), shows=("AP", "pool"))
 
 
 def named_orders(order: str | Sequence[str]) -> list[str]:
-    """The orders asked for, without repeats."""
+    """The requested orders, without repeats."""
     if order == BOTH:
         return list(ORDERS)
     orders = list(dict.fromkeys([order] if isinstance(order, str) else order))
@@ -199,7 +199,7 @@ def _subsets(subsets: Any) -> list[Classes]:
 
 
 def _classes(subset: Any) -> Classes:
-    """One subset: a text as it stands, else names and ids."""
+    """One subset: a string as it is, otherwise names and ids."""
     if isinstance(subset, str):
         return subset.strip()
     classes = tuple(subset) if isinstance(subset, Iterable) else (subset,)

@@ -1,4 +1,4 @@
-"""Which class cap before the limit per image raises AP-Old most."""
+"""Which class cap, applied before the limit per image, raises AP-Old most."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lvdet.evaluation.pair import Pair
 from lvdet.limits.budgets import PerClass, PerImage
 from lvdet.rendering.table_text import percent
 
-#: The search stops where caps differ by less than this share, or after so many rounds.
+#: The search stops when caps differ by less than this share, or after this many rounds.
 _CLOSE = 0.01
 _ROUNDS = 4
 #: Caps tried on each side of the best one in a round.
@@ -20,9 +20,9 @@ _SIDE = 3
 
 @dataclass(frozen=True, repr=False)
 class ClassCap:
-    """The class cap that raises AP-Old most, of those that were tried.
+    """The class cap, among those tried, that raises AP-Old most.
 
-    best: the cap; tried: AP-Old at each cap, by rising cap
+    best: the cap; tried: AP-Old at each cap, by ascending cap
     before, after: AP, APr, APc, APf of AP-Old without a cap, and with the best
     """
 
@@ -37,7 +37,7 @@ class ClassCap:
 
 
 def largest_class(pair: Pair) -> int:
-    """How many detections the class with most of them has, of those that budgets count."""
+    """The number of detections of the largest class, among those that budgets count."""
     members = pair.counted_classes(pair.every_class)
     counts = pair.results.per_class
     if members is not None:
@@ -46,8 +46,8 @@ def largest_class(pair: Pair) -> int:
 
 
 def search_caps(pair: Pair, dets_per_image: int, most: int) -> ClassCap:
-    """Tries caps from 1 to `most`, each twice the last, and then ever closer around the best of
-    them; where several are equal, the largest is the best."""
+    """Tries caps from 1 to `most`, each twice the previous one, then ever closer around the best of
+    them; ties go to the largest cap."""
     image, classes = PerImage(dets_per_image), pair.every_class
     most = max(most, 1)
     tried: dict[int, float] = {}

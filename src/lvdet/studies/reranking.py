@@ -1,8 +1,8 @@
 """Raising AP-Old without a better detector (the paper, section 3).
 
-A limit per image lets classes compete. Who first throws away all but the best of
-each class over the whole set ("Ranking 2") makes room for classes that would have been crowded
-out: AP-Old rises, though every ranking inside a class is what it was, and shorter.
+A limit per image makes classes compete. Applying a class cap first ("Ranking 2") makes room for
+classes that would otherwise be crowded out: AP-Old rises, although the ranking within each class is
+unchanged, only shorter.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from lvdet.tables.detections import Detections
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Reranking(Result):
-    """Results re-ranked: the best of each class first, then those of each image.
+    """Re-ranked results: the best of each class first, then the best of each image.
 
-    detections: the rows that are left, in file order
+    detections: the remaining rows, in file order
     before, after: {"old": …, "fixed": …}, each with AP, APr, APc, APf
-    search: how the class cap was found, where it was searched for
+    search: how the class cap was found, if it was searched for
     """
 
     detections: Detections
@@ -51,7 +51,7 @@ class Reranking(Result):
     _account: Account
 
     def account(self) -> Account:
-        """For each image what was dropped for what; the paper's first figure."""
+        """For each image, what was dropped for what; the paper's first figure."""
         return self._account
 
     def to_dict(self) -> dict[str, Any]:
@@ -69,7 +69,7 @@ class Reranking(Result):
         }
 
     def title(self) -> str:
-        """What was done, in a line."""
+        """What was done, on one line."""
         budgets = describe([PerClass(self.dets_per_class), PerImage(self.dets_per_image)])
         found = (
             "" if self.search is None else f" (best of {len(self.search.tried):,} class caps tried)"
@@ -81,7 +81,7 @@ class Reranking(Result):
         )
 
     def layouts(self) -> list[Layout]:
-        """Before and after, for AP-Old and for AP-Fixed."""
+        """AP-Old and AP-Fixed before and after."""
         old = "AP-Old" if self.inputs["format"] == "lvis" else "AP"
         kinds = {
             "old": f"{old}, {PerImage(self.dets_per_image)}",
@@ -103,16 +103,16 @@ def rerank(
     exact_lvis: bool = False,
     progress: Progress | None = None,
 ) -> Reranking:
-    """Throws away all but the best of each class, then all but the best of each image.
+    """Keeps only the best detections of each class, then only the best of each image.
 
-    dets_per_class: how many of each class are kept first; "best" searches for the number that
-        raises AP-Old most, as `search_class_cap` does.
-    dets_per_image: the limit of AP-Old, that of the results made here.
+    dets_per_class: the class cap, applied first; "best" searches for the cap that raises AP-Old
+                    most, as `search_class_cap` does.
+    dets_per_image: the limit per image, for AP-Old and for the re-ranked results.
     """
     if isinstance(dets_per_class, str) and dets_per_class != "best":
         raise InputError(f"dets_per_class is {dets_per_class!r}, expected an integer or 'best'")
     if not isinstance(dets_per_class, str):
-        PerClass(dets_per_class)  # what is no limit is refused before the work begins
+        PerClass(dets_per_class)  # raises for an invalid limit before the work begins
     PerImage(dets_per_image)
     options = MatchOptions(iou, exact_lvis=exact_lvis)
     pair = load_pair(gt, detections, None, options, progress=progress)
@@ -152,21 +152,21 @@ def search_class_cap(
     exact_lvis: bool = False,
     progress: Progress | None = None,
 ) -> ClassCap:
-    """The class cap that raises AP-Old most when it comes before the limit per image.
+    """Finds the class cap, applied before the limit per image, that raises AP-Old most.
 
-    Caps are tried from 1 to the size of the largest class, each twice the last, and then ever
-    closer around the best of them. AP need not rise and fall just once in between: what is found
-    is the best of those tried.
+    Caps are tried from 1 to the size of the largest class, each twice the previous one, then ever
+    closer around the best of them. AP may have several local maxima, so the result is the best of
+    the caps tried.
     """
-    PerImage(dets_per_image)  # what is no limit is refused before the work begins
+    PerImage(dets_per_image)  # raises for an invalid limit before the work begins
     options = MatchOptions(iou, exact_lvis=exact_lvis)
     pair = load_pair(gt, detections, everything, options, progress=progress)
     return search_caps(pair, dets_per_image, largest_class(pair))
 
 
 def _warnings(pair: Pair, reranked: Sequence[Budget], largest: int | None) -> list[str]:
-    """What a reader of the numbers should know; `largest` is the size of the largest class where
-    the class cap was given."""
+    """Warnings for readers of the numbers; `largest` is the size of the largest class if the class
+    cap was given."""
     gt, results = pair.gt, pair.results
     cap, limit = reranked
     every = np.arange(len(gt.categories))

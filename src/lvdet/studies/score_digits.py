@@ -1,4 +1,4 @@
-"""How finely a results file tells scores apart."""
+"""How finely the scores of a results file are resolved."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class ScoreDigits:
     """The scores of a file.
 
     detections: how many there are
-    highest: the highest score, NaN where there are none
+    highest: the highest score, NaN if there are none
     at_highest: how many detections have it
     lowest, at_lowest: the same of the lowest
     digits: significant digits that 99 of 100 scores need
@@ -34,7 +34,7 @@ class ScoreDigits:
 
     @staticmethod
     def of(score: NDArray[np.float64]) -> ScoreDigits:
-        """Of the scores ([N]) that are held."""
+        """From the kept scores ([N])."""
         if not len(score):
             return ScoreDigits(0, float("nan"), 0, float("nan"), 0, 0, False)
         highest, lowest = float(score.max()), float(score.min())
@@ -56,7 +56,7 @@ class ScoreDigits:
         return self.at_highest > 1
 
     def texts(self) -> list[str]:
-        """What that says of the file, in sentences."""
+        """What this says about the file, in sentences."""
         if not self.detections:
             return []
         kept = f"Scores have {self.digits} significant digits"
@@ -87,6 +87,6 @@ class ScoreDigits:
 
 
 def _digits(value: float) -> int:
-    """The fewest significant digits that name the number."""
+    """The fewest significant digits that represent the number."""
     digits = repr(value).split("e")[0].replace(".", "").replace("-", "").strip("0")
     return max(len(digits), 1)

@@ -1,4 +1,4 @@
-"""Any grid of budgets from one match (the paper, sections 3, 4 and 6)."""
+"""AP under a grid of budgets, from one match (the paper, sections 3, 4 and 6)."""
 
 from __future__ import annotations
 
@@ -63,17 +63,17 @@ def sweep(
     """AP and AP-Pool under every combination of limits, from one match.
 
     gt, detections: tables, or paths of files, as for `evaluate`.
-    dets_per_image, dets_per_class: limits over all classes of an image and over all images of a
-        class; None in a list is no limit.
-    order: "class-first" or "image-first", which limit comes first where a row has both, or "both"
-        for a row of each.
-    subsets: restrict the detector to these classes before any limit counts, and take AP over
+    dets_per_image, dets_per_class: limits per image across all classes, and per class across all
+        images; None in a list means no limit.
+    order: which limit applies first in rows that have both: "class-first", "image-first", or "both"
+        for one row each.
+    subsets: restrict the detector to these classes before any limit applies, and average AP over
         them: letters of "rcf", names or ids of single classes, or lists of names and ids.
-    rerank: adds, for each limit per image, the row in which a class cap of `rerank` comes
-        first: the paper's "Ranking 2".
+    rerank: for each limit per image, adds the row in which a class cap of `rerank` applies first:
+        the paper's "Ranking 2".
     paper: tables of the paper by name: "ranking", "image-limit", "subsets", "class-limit",
-        "pool-limit", or "all" of those that the annotations allow. This is the default where no
-        limit and no subset is asked for.
+        "pool-limit", or "all" that the annotations allow, the default if no limits or subsets are
+        given.
     iou, exact_lvis, drop_duplicates, progress: as for `evaluate`.
     """
     asked = any(item is not None for item in (dets_per_image, dets_per_class, subsets, rerank))
@@ -105,7 +105,7 @@ def sweep(
 
 
 def sweep_pair(pair: Pair, tables: Sequence[BudgetTable]) -> Sweep:
-    """Tables of a pair that was read for them."""
+    """Computes the tables of a pair that was read for them."""
     truth, results = pair.gt, pair.results
     selected = _selected(truth, tables)
     warnings = reading_warnings(pair)
@@ -129,7 +129,7 @@ def _cut_warnings(
     tables: Sequence[BudgetTable],
     selected: dict[Classes, NDArray[np.int64]],
 ) -> list[str]:
-    """What cuts do to how many of the rows."""
+    """The effect of truncation, and on how many of the rows."""
     asked = [(row.budgets, selected[row.classes]) for table in tables for row in table.rows]
 
     def some(marks: Iterable[bool]) -> Subject | None:
@@ -146,7 +146,7 @@ def _cut_warnings(
 
 
 def _distinct(table: BudgetTable, categories: Categories) -> BudgetTable:
-    """The table without rows that say the same in other words, as "rr" for "r"."""
+    """The table without equivalent rows, such as "rr" and "r"."""
     first: dict[tuple[str, tuple[Budget, ...]], Limits] = {}
     for row in table.rows:
         first.setdefault((_label(categories, row.classes), row.budgets), row)
@@ -229,13 +229,14 @@ def _rows(
 
 
 def _compared(row: SweepRow, rows: Sequence[SweepRow]) -> SweepRow:
-    """The row with its distance from the first of the same classes, if that is another."""
+    """The row with its difference from the first one of the same classes, if that is another
+    row."""
     first = next(other for other in rows if other.classes == row.classes)
     return row if first is row else row.against(first)
 
 
 def _label(categories: Categories, classes: Classes) -> str:
-    """What to call the classes: "rcf" and its parts where they have frequencies."""
+    """The label of the classes: "rcf" or some of its letters if they have frequencies."""
     if classes is None:
         return "rcf" if np.isin(categories.frequency, FREQUENCIES).all() else "all"
     if not isinstance(classes, str):

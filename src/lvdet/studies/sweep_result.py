@@ -1,4 +1,4 @@
-"""What a sweep gives back."""
+"""The result of a sweep."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class SweepRow:
 
     table: the table it belongs to
     dets_per_image, dets_per_class: the limits, None for none
-    order: which limit came first, None where there are not both
-    classes: letters of "rcf", "all", or what was asked for
-    class_count, instances_per_class: how many classes these are, and their objects on average
+    order: which limit applied first, None unless there are both
+    classes: letters of "rcf", "all", or as requested
+    class_count, instances_per_class: the number of classes, and their mean number of objects
     metrics, pool: AP, APr, APc, APf as mean over classes, and of AP-Pool; NaN where undefined
-    delta, pool_delta: the same less those of the row it is compared with; None for that row
-    incomplete: True where the results were cut before, and this row would keep more of them
-    reranked: True where they were truncated per class before this row's limit per image
+    delta, pool_delta: differences from the row it is compared with; None for that row
+    incomplete: True if the results were truncated before, and this row would keep more of them
+    reranked: True if they were truncated per class before this row's limit per image
     """
 
     table: str
@@ -82,9 +82,9 @@ class SweepRow:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Sweep(Result):
-    """The outcome of `sweep`: rows, table after table.
+    """The result of `sweep`: rows, table after table.
 
-    tables: what was asked for, by name
+    tables: the requested tables, by name
     """
 
     rows: list[SweepRow]
@@ -102,11 +102,11 @@ class Sweep(Result):
         }
 
     def title(self) -> str:
-        """What was swept, in a line."""
+        """What was swept, on one line."""
         return headline(self.inputs)
 
     def layouts(self, digits: int = 2) -> list[Layout]:
-        """The tables people read, in percent with so many digits."""
+        """The tables for readers, in percent with the given number of decimals."""
         found = []
         for name, table in self.tables.items():
             rows = [row for row in self.rows if row.table == name]
@@ -117,11 +117,11 @@ class Sweep(Result):
         return found
 
     def to_latex(self) -> str:
-        """The tables for a paper, in the style of booktabs, with one digit."""
+        """The tables for a paper, in the style of booktabs, with one decimal."""
         return latex(self.layouts(digits=1))
 
     def to_csv(self) -> str:
-        """A line a row; "inf" is no limit, an empty cell undefined."""
+        """One line per row; "inf" means no limit, an empty cell is undefined."""
         lines = io.StringIO(newline="")
         writer = csv.writer(lines)
         for place, row in enumerate(self.rows):
@@ -175,7 +175,7 @@ def _listed(table: BudgetTable, rows: list[SweepRow], shown: str, digits: int) -
 
 
 def _paired(table: BudgetTable, rows: list[SweepRow], digits: int) -> Layout:
-    """A line for each set of classes, with a column for each limit."""
+    """One line per set of classes, with a column per limit."""
     by_classes: dict[str, list[SweepRow]] = {}
     for row in rows:
         by_classes.setdefault(row.classes, []).append(row)
@@ -197,7 +197,8 @@ def _paired(table: BudgetTable, rows: list[SweepRow], digits: int) -> Layout:
 
 
 def _note(rows: Sequence[SweepRow]) -> str:
-    """What a cut of the results does to the numbers of a line, and at which limits, unless all."""
+    """The effect of truncated results on the numbers of a line, and at which limits, unless at
+    all."""
     notes = []
     for word, some in (
         ("incomplete", [row for row in rows if row.incomplete]),

@@ -42,7 +42,7 @@ REMARKS = (
 
 @dataclass(frozen=True)
 class ToyRow:
-    """One ranking: what it keeps, and AP of each class and overall, expected over the worlds."""
+    """One ranking: what it keeps, and the expected AP of each class and overall."""
 
     ranking: str
     budget: str
@@ -55,7 +55,7 @@ class ToyRow:
 
 @dataclass(frozen=True)
 class Toy:
-    """The example, worked out."""
+    """The computed example."""
 
     rows: tuple[ToyRow, ...]
 
@@ -76,7 +76,7 @@ class Toy:
         return {"rows": rows, "remarks": list(REMARKS)}
 
     def layout(self) -> Layout:
-        """The table people read."""
+        """The table for readers."""
         head = ["ranking", "budget", "keeps", "AP of A", "AP of B", "AP", "paper"]
         lines = [
             [
@@ -100,7 +100,7 @@ class Toy:
 
 
 def toy() -> Toy:
-    """Works out the example: each ranking in each world, weighed by how likely it is."""
+    """Computes the example: each ranking in each world, weighted by its probability."""
     detections = Detections.from_arrays(
         [1] * 3, [1 if name[0] == "A" else 2 for name in NAMES], SCORES, BOXES
     )
@@ -121,7 +121,7 @@ def toy() -> Toy:
 
 
 def _world(box: tuple[float, ...]) -> GroundTruth:
-    """The image with the two objects of class A, and that of class B at `box`."""
+    """The image with the two objects of class A and the object of class B at `box`."""
     none = ImageLists(np.zeros(2, dtype=np.int64), np.zeros(0, dtype=np.int32))
     return GroundTruth(
         images=Images(

@@ -1,1 +1,1 @@
-"""Columns: ground truth, detections, classes, masks."""
+"""Tables of columns: ground truth, detections, classes, masks."""

@@ -16,7 +16,7 @@ from lvdet.tables.description import counted, describe_html, describe_line
 
 #: LVIS's three frequency groups: classes in at most 10, at most 100 and more training images.
 FREQUENCIES = ("r", "c", "f")
-#: How they are spelled out.
+#: Their names.
 FREQUENCY_NAMES = MappingProxyType(
     dict(zip(FREQUENCIES, ("rare", "common", "frequent"), strict=True))
 )
@@ -24,11 +24,11 @@ FREQUENCY_NAMES = MappingProxyType(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Categories:
-    """The classes, by ascending id; elsewhere a class is its row here.
+    """The classes, by ascending id; elsewhere a class is its row in this table.
 
     ids:       [C] int64
     names:     C strings
-    frequency: [C] str, "r", "c" or "f", or "" where the file does not say
+    frequency: [C] str, "r", "c" or "f", or "" if the file does not say
     """
 
     ids: NDArray[np.int64]
@@ -67,11 +67,11 @@ class Categories:
         return {name: np.flatnonzero(self.frequency == name) for name in FREQUENCIES}
 
     def group_numbers(self) -> NDArray[np.int32]:
-        """[C] a number for each frequency that occurs; 0 for all where there are none."""
+        """[C] a number for each frequency that occurs; 0 for all classes if there are none."""
         return np.unique(self.frequency, return_inverse=True)[1].reshape(-1).astype(np.int32)
 
     def select(self, wanted: Iterable[int | str]) -> NDArray[np.int64]:
-        """Rows of the classes given by id or by name, ascending, without repeats."""
+        """Rows of the classes given by id or name, ascending and unique."""
         if not isinstance(wanted, Iterable):
             raise InputError(f"classes are {wanted!r}, expected a list of names and ids")
         by_id = {int(value): row for row, value in enumerate(self.ids)}
@@ -89,7 +89,7 @@ class Categories:
         return np.array(sorted(rows), dtype=np.int64)
 
     def subset(self, text: str) -> NDArray[np.int64]:
-        """Rows named on a command line: letters of "rcf", or ids and names between commas."""
+        """Rows given on a command line: letters of "rcf", or comma-separated ids and names."""
         letters = set(text)
         if text and letters <= set(FREQUENCIES) and text not in self.names:
             groups = self.groups()
@@ -101,14 +101,14 @@ class Categories:
             return np.sort(np.concatenate([groups[letter] for letter in sorted(letters)]))
         names = [part.strip() for part in text.split(",") if part.strip()]
         if not names:
-            raise InputError(f"classes {text!r} names no class")
+            raise InputError(f"classes {text!r} names no classes")
         return self.select(names)
 
 
 def resolve_groups(
     categories: Categories, groups: Mapping[str, Iterable[int | str]] | None
 ) -> dict[str, NDArray[np.int64]]:
-    """The frequency groups and the caller's own, as rows of `categories`."""
+    """The frequency groups and the caller's groups, as rows of `categories`."""
     resolved = categories.groups()
     for name, wanted in (groups or {}).items():
         if name in FREQUENCIES:

@@ -1,4 +1,4 @@
-"""Columns of tables: what an array must be to be one, and rows of it."""
+"""Columns of tables: their validation and selection."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def take(column: NDArray[np.bool_], rows: NDArray[np.int32]) -> NDArray[np.bool_
 @overload
 def take(column: NDArray[np.int32], rows: NDArray[np.int32]) -> NDArray[np.int32]: ...
 def take(column: Any, rows: NDArray[np.int32]) -> Any:
-    """column[rows], on all threads."""
+    """Computes column[rows] on all threads."""
     if column.dtype == bool:
         return _native.take_flags(column.view(np.uint8), rows, thread_count()).view(np.bool_)
     return _native.take_rows(column, rows, thread_count())

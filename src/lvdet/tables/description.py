@@ -1,4 +1,5 @@
-"""What a table is and how big: one line at a prompt, a small table in a notebook."""
+"""A short description of a table and its size: one line at a prompt, a small table in a
+notebook."""
 
 from __future__ import annotations
 
@@ -6,13 +7,13 @@ from collections.abc import Mapping
 
 
 def describe_line(table: object, *facts: str) -> str:
-    """`Name(fact, fact)`, without empty facts and without line breaks."""
+    """`Name(fact, fact)`, without empty facts or line breaks."""
     shown = ", ".join(" ".join(fact.split()) for fact in facts if fact)
     return f"{type(table).__name__}({shown})"
 
 
 def describe_html(table: object, facts: Mapping[str, object]) -> str:
-    """A table of facts under the name of the class; every text is escaped."""
+    """A table of facts under the name of the class; all text is escaped."""
     from html import escape
 
     lines = "".join(

@@ -1,4 +1,4 @@
-"""What a detector said: one row a detection."""
+"""The output of a detector: one row per detection."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Detections:
     box:      [N, 4] float64, x, y, width, height in pixels, finite, sizes not negative
     image_ids, category_ids: int64, the ids that occur, in order of first appearance
     masks:    N masks, or None
-    boxes_given: False where all boxes were made from the masks
-    source:   what to call this table in messages
-    file_row: [N] int64 or int32, rows of the file, where some of it were left out when it was read
+    boxes_given: False if all boxes were computed from the masks
+    source:   the name of this table in messages
+    file_row: [N] int64 or int32, rows of the file, if some were left out while reading
     """
 
     image: NDArray[np.int32]
@@ -116,7 +116,7 @@ class Detections:
         )
 
     def named(self, row: int) -> str:
-        """A row in a message."""
+        """The name of a row in messages."""
         return f"{self.source}, row {row if self.file_row is None else self.file_row[row]:,}"
 
     def with_scores(self, score: ArrayLike) -> Detections:
@@ -135,7 +135,7 @@ class Detections:
         masks: Masks | None = None,
         source: str = "detections",
     ) -> Detections:
-        """A table from equal-length arrays of ids, scores and [N, 4] x, y, w, h boxes."""
+        """A table from arrays of ids, scores and [N, 4] x, y, w, h boxes, all of equal length."""
         image_ids, image = encode_ids(image_id, "image_id", source)
         category_ids, category = encode_ids(category_id, "category_id", source)
         scores = _floats(score, "score", source)
@@ -174,14 +174,14 @@ class Detections:
 
 
 def masks_to_boxes(masks: Masks) -> NDArray[np.float64]:
-    """[N, 4] tight boxes of masks; zeros for empty masks, and polygons by their corners."""
+    """[N, 4] tight boxes of masks; zeros for empty masks; polygons by their vertices."""
     return _native.mask_boxes(masks.columns)
 
 
 def encode_ids(
     values: ArrayLike, name: str, source: str
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Ids as (distinct ids by first appearance, place of each value among them)."""
+    """Ids as (distinct ids by first appearance, index of each value among them)."""
     try:
         raw = np.asarray(values)
     except ValueError:  # lists of different lengths

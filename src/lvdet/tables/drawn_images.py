@@ -1,4 +1,4 @@
-"""The images on which other readings of a results file are tried."""
+"""The images on which alternative readings of a results file are tried."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ WITH_BOXES = 200
 
 
 def drawn_images(images: int) -> NDArray[np.int64]:
-    """All rows of the images in an order that looks random and is always the same: the first are
-    looked at.
+    """All image rows in a fixed pseudo-random order; the first ones are used.
 
     By the values of SplitMix64. Importing numpy.random would take as long as evaluating a small
     file.

@@ -1,4 +1,4 @@
-"""What is in the images: annotations, classes and the federated lists."""
+"""The contents of the images: annotations, classes and the federated lists."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lvdet.tables.masks import Masks
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Images:
-    """The images, by ascending id; elsewhere an image is its row here.
+    """The images, by ascending id; elsewhere an image is its row in this table.
 
     ids: [I] int64; height, width: [I] int32, pixels; file_names: I strings ("" unknown);
     addresses: I strings, the last two parts of addresses on the web ("" unknown), or none at all.
@@ -71,10 +71,10 @@ class GroundTruth:
     area:     [M] float64, the file's `area` field
     ignore:   [M] bool, LVIS's `ignore`
     crowd:    [M] bool, COCO's `iscrowd`
-    masks:    M masks, or None where they were not read
-    negative, not_exhaustive: LVIS's federated lists; None for COCO files, where every
-              class counts in every image
-    source:   what to call this table in messages
+    masks:    M masks, or None if they were not read
+    negative, not_exhaustive: LVIS's federated lists; None for COCO files, where every class counts
+              in every image
+    source:   the name of this table in messages
     """
 
     images: Images
@@ -152,7 +152,7 @@ class GroundTruth:
         return len(self.id)
 
     def where(self, rows: NDArray[np.bool_] | NDArray[np.int64]) -> GroundTruth:
-        """The annotations of an index array or a mask; images and lists stay."""
+        """The annotations selected by an index array or a mask; images and lists are unchanged."""
         return replace(
             self,
             id=self.id[rows],

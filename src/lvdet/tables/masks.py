@@ -16,9 +16,9 @@ from lvdet.tables.description import counted, describe_line
 #: Values of `Masks.kind`.
 NONE, RLE, POLYGONS = 0, 1, 2
 
-#: Pixels an image may measure.
+#: Maximum number of pixels of an image.
 LARGEST_SIDE = 1_000_000
-#: Bytes a mask may take, encoded.
+#: Maximum size of an encoded mask in bytes.
 LARGEST_MASK = _native.LARGEST_MASK
 
 
@@ -34,8 +34,8 @@ class Masks:
     data:    [bytes] uint8, the rows one after the other
     offsets: [N + 1] int64, where each row begins in `data`
     kind:    [N] uint8
-    height, width: [N] int32, pixels; 0 where the row does not say (polygons of a
-             detection: the image's size is meant)
+    height, width: [N] int32, pixels; 0 if unknown (polygons of a detection, which have the image's
+        size)
     """
 
     data: NDArray[np.uint8]

@@ -1,4 +1,4 @@
-"""Which detections are right: the outcome of matching, for every budget at once."""
+"""Which detections are correct: the result of matching, for every budget at once."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ Contested: TypeAlias = tuple[
 class Matches:
     """The detections that count, matched without any limit.
 
-    Rows are ordered by class, in a class by falling score; equal scores by image, in an image
-    by their order there. A match depends only on detections ranked above in the same image and
-    class, so a budget, which removes the end of that ranking, is a mask over these rows.
+    Rows are ordered by class, then descending score; ties by image, then by their order in the
+    image. A match depends only on detections ranked above in the same image and class, so a budget,
+    which removes the end of that ranking, is a mask over these rows.
 
     detection: [K] int32, row of `Detections`
-    position:  [K] int32, place of the row when ordered by image, class and rank: the order
-               among equal scores where classes are ranked together
-    together:  [K] int32, the rows in one ranking over all classes, by falling score and position
+    position:  [K] int32, place of the row when ordered by image, class and rank: the order among
+               equal scores where classes are ranked together
+    together:  [K] int32, the rows in one ranking over all classes, by descending score and position
     category_offsets: [C + 1] int64, where each class's rows begin
-    outcomes:  which rows are right and wrong in each of the A area ranges, at T thresholds
-    truth:     [C, A] int64, ground truth to be found
+    outcomes:  which rows are correct and incorrect in each of the A area ranges, at T thresholds
+    truth:     [C, A] int64, ground truth to find
     thresholds: [T] float64, IoU thresholds
     areas:     names of the A area ranges
     iou:       "bbox", "segm" or "boundary"
     contested: [P] int32 and [P, B] uint8, rows that another order of equal scores in their image
                might match otherwise, and at which thresholds they could match anything, over all
                areas; None where the scores are not those of the matching
-    partner:   [K] int32, row of `GroundTruth` that a row is matched with over all areas, at the
-               one threshold that was asked for, -1 where with none; None where not asked for
-    overlap:   [K] float64, overlap with the partner, 0 where there is none; None where partners
-               were not asked for
+    partner:   [K] int32, row of `GroundTruth` that a row is matched with over all areas, at the one
+               threshold that was requested, -1 for none; None if not requested
+    overlap:   [K] float64, overlap with the partner, 0 if there is none; None if partners were not
+               requested
     """
 
     detection: NDArray[np.int32]
@@ -72,7 +72,7 @@ class Matches:
         return len(self.detection)
 
     def where(self, keep: NDArray[np.bool_]) -> Matches:
-        """The rows of a mask ([K]); what is to be found stays."""
+        """The rows selected by a mask ([K]); the objects to find are unchanged."""
         there = np.zeros(len(self), dtype=bool)
         there[self.position[keep]] = True
         place = np.cumsum(there, dtype=np.int32) - np.int32(1)
@@ -91,9 +91,9 @@ class Matches:
         )
 
     def with_scores(self, score: NDArray[np.float64], image: NDArray[np.int32]) -> Matches | None:
-        """The match of the same detections with other scores, whose rows are these in another
-        order; None where the scores change the order inside an image and class, which is matched
-        otherwise then. Both [N], over the detections."""
+        """The match of the same detections with other scores, whose rows are reordered. None if the
+        scores change the order within an image and class, so that matching would differ. Both [N],
+        over the detections."""
         rows = np.empty(len(self), dtype=np.int32)
         rows[self.position] = np.arange(len(self), dtype=np.int32)
         detection, category = self.detection[rows], self.category[rows]
@@ -116,7 +116,8 @@ class Matches:
         )
 
     def kept(self, keep: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
-        """[K] the rows whose detections a mask over all detections keeps; None for all."""
+        """[K] the rows whose detections are selected by a mask over all detections; None for
+        all."""
         return None if keep is None else keep[self.detection]
 
     def flags(self, threshold: int, area: int = 0) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:

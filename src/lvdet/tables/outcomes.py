@@ -1,4 +1,4 @@
-"""What matching says of each row of a ranking: right, wrong or not counted."""
+"""The outcome of matching for each row of a ranking: correct, incorrect or not counted."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ Columns: TypeAlias = tuple[
 class Outcomes:
     """Outcomes of K rows in each of S scopes: ranges of area, or pools of classes.
 
-    Nine in ten rows match nothing, at any threshold: for them a byte says where they are wrong.
-    The others are the hits.
+    Nine in ten rows match nothing at any threshold: for them, one byte says where they are
+    incorrect. The others are the hits.
 
-    wrong: [K] uint8, bit s: the row matches nothing, and is wrong in scope s
-    hits:  [H] int32, the rows that match something, rising
-    bits:  [H, S, 2, B] uint8, bit t % 8 of byte t // 8 for IoU threshold t: first, matched with
-           an object; second, not counted. Right is matched and counted, wrong is neither.
+    wrong: [K] uint8, bit s: the row matches nothing, and is incorrect in scope s
+    hits:  [H] int32, the rows that match something, ascending
+    bits:  [H, S, 2, B] uint8, bit t % 8 of byte t // 8 for IoU threshold t: first, matched with an
+           object; second, not counted. Correct means matched and counted; incorrect means neither.
     """
 
     wrong: NDArray[np.uint8]
@@ -34,7 +34,7 @@ class Outcomes:
 
     @staticmethod
     def at_one_threshold(right: NDArray[np.bool_]) -> Outcomes:
-        """Rows that are right, and others that are wrong ([K]), in one scope."""
+        """The rows that are correct, and those that are incorrect ([K]), in one scope."""
         hits = np.flatnonzero(right).astype(np.int32)
         bits = np.zeros((len(hits), 1, 2, 1), dtype=np.uint8)
         bits[:, 0, 0] = 1
@@ -42,11 +42,11 @@ class Outcomes:
 
     @property
     def columns(self) -> Columns:
-        """As kernels take them."""
+        """The columns as kernels take them."""
         return self.wrong, self.hits, self.bits
 
     def where(self, keep: NDArray[np.bool_]) -> Outcomes:
-        """The rows of a mask ([K])."""
+        """The rows selected by a mask ([K])."""
         place = np.cumsum(keep, dtype=np.int32) - np.int32(1)
         kept = keep[self.hits]
         return Outcomes(self.wrong[keep], place[self.hits[kept]], self.bits[kept])
@@ -60,8 +60,8 @@ class Outcomes:
         return Outcomes(self.wrong[order], hits[rising], self.bits[rising])
 
     def replaced(self, rows: NDArray[np.int32], bits: NDArray[np.uint8]) -> Outcomes:
-        """The same where these rows ([P]), in the first scope alone, have these bits
-        ([P, 2, B])."""
+        """The same, with the bits of these rows ([P]) in the first scope only replaced ([P, 2,
+        B])."""
         hits = np.union1d(self.hits, rows).astype(np.int32)
         every = np.zeros((len(hits), 1, 2, self.bits.shape[3]), dtype=np.uint8)
         every[np.searchsorted(hits, self.hits)] = self.bits[:, :1]

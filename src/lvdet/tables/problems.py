@@ -1,4 +1,4 @@
-"""What can be wrong with the tables, found all at once."""
+"""Everything that can be wrong with the tables, found at once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lvdet.tables.values import Problem, more_problems, number, numbers
 
 
 def unlisted(source: str, columns: dict[str, Any]) -> list[Problem]:
-    """One problem for all that a native reader counted and did not keep."""
+    """One problem for everything that a native reader counted but did not keep."""
     more = columns["problem_count"] - len(columns["problems"])
     return [more_problems(source, more)] if more else []
 
@@ -24,7 +24,7 @@ def unlisted(source: str, columns: dict[str, Any]) -> list[Problem]:
 def ground_truth_problems(
     gt: GroundTruth, rows: NDArray[np.int64] | None = None
 ) -> Iterator[Problem]:
-    """Values of the annotations that no evaluation can use.
+    """Annotation values that no evaluation can use.
 
     rows: [M] the rows of the file, where some were left out of the table.
     """
@@ -48,16 +48,16 @@ def ground_truth_problems(
 
 
 def pair_problems(
-    gt: GroundTruth, detections: Detections, *, told: Set[int] = frozenset()
+    gt: GroundTruth, detections: Detections, *, reported: Set[int] = frozenset()
 ) -> Iterator[Problem]:
     """Detections that do not belong to these annotations: unknown images, wrong mask sizes.
 
-    told: rows of which something wrong was told before; their ids may be made up.
+    reported: rows whose problems were already reported; their ids may be placeholders.
     """
     image = image_rows(gt, detections)
     unknown = image < 0
     yield from unknown_ids(
-        gt, detections, "image_id", detections.image, detections.image_ids, unknown, told
+        gt, detections, "image_id", detections.image, detections.image_ids, unknown, reported
     )
     if detections.masks is None or unknown.any():
         return
@@ -69,7 +69,7 @@ def pair_problems(
 def _wrong_sizes(
     gt: GroundTruth, masks: Masks, image: NDArray[np.int32], named: str
 ) -> Iterator[tuple[int, str]]:
-    """Rows whose mask has not the size of its image, and what to say of them."""
+    """Rows whose mask differs in size from its image, with the message for each."""
     height, width = gt.images.height[image], gt.images.width[image]
     wrong = (masks.kind == RLE) & ((masks.height != height) | (masks.width != width))
     for row in np.flatnonzero(wrong).tolist():
@@ -89,14 +89,14 @@ def unknown_ids(
     column: NDArray[np.int32],
     ids: NDArray[np.int64],
     unknown: NDArray[np.bool_],
-    told: Set[int],
+    reported: Set[int],
 ) -> Iterator[Problem]:
-    """A problem for each id that the annotations do not have, at the first of its rows."""
+    """One problem per id that is not in the annotations, at the first of its rows."""
     if not unknown.any():
         return
     rows = np.flatnonzero(unknown[column])
-    if told:
-        rows = rows[~np.isin(rows, np.fromiter(told, dtype=np.int64))]
+    if reported:
+        rows = rows[~np.isin(rows, np.fromiter(reported, dtype=np.int64))]
     found, first, counts = np.unique(column[rows], return_index=True, return_counts=True)
     for index, row, count in sorted(
         zip(found.tolist(), rows[first].tolist(), counts.tolist(), strict=True), key=lambda x: x[1]
@@ -107,7 +107,7 @@ def unknown_ids(
 
 
 def unknown_id(source: str, truth: str, name: str, value: int, count: int, row: int) -> Problem:
-    """The problem of an id that the annotations do not have."""
+    """The problem of an id that is not in the annotations."""
     detection = f"{count:,} detection{'' if count == 1 else 's'}"
     return Problem(source, f"{name} {value} is not in {truth} ({detection})", int(row))
 
@@ -123,7 +123,7 @@ def category_rows(gt: GroundTruth, detections: Detections | Ranking) -> NDArray[
 
 
 def rows_of(ids: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int32]:
-    """Where each wanted id stands in ascending `ids`, -1 where it does not."""
+    """The index of each wanted id in ascending `ids`, -1 if it is not there."""
     if len(ids) == 0:
         return np.full(len(wanted), -1, dtype=np.int32)
     if len(wanted) > len(ids) and ids[0] >= 0 and ids[-1] < 1 << 22:
@@ -136,7 +136,7 @@ def rows_of(ids: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int
 
 
 def _duplicates(ids: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """True for every row whose id came before."""
+    """True for every row whose id occurred before."""
     if (ids[1:] > ids[:-1]).all():
         return np.zeros(len(ids), dtype=bool)
     repeated = np.ones(len(ids), dtype=bool)

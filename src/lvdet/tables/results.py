@@ -1,4 +1,5 @@
-"""A results file as an evaluation needs it: all that budgets count, and boxes of what can match."""
+"""A results file as an evaluation needs it: everything that budgets count, and boxes of what can
+match."""
 
 from __future__ import annotations
 
@@ -16,12 +17,12 @@ from lvdet.tables.matches import Matches
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Ranking:
-    """What budgets look at: image, class and score of each detection, in file order.
+    """What budgets need: image, class and score of each detection, in file order.
 
     image, category: [N] int32, rows of `image_ids` and `category_ids`
     score: [N] float64, finite
     image_ids, category_ids: int64
-    source: what to call it in messages
+    source: its name in messages
     """
 
     image: NDArray[np.int32]
@@ -44,9 +45,9 @@ class Results:
 
     ranking:    every detection, or those that the budgets it was read for can keep
     detections: those in cells that count, with boxes and masks
-    rows:       [M] int32, where each of these stands in `ranking`; None where in the same row
+    rows:       [M] int32, the row of each in `ranking`; None if rows are identical
     total:      detections in the file
-    per_image, per_class: int64, how many of them each of `ranking`'s image and category ids has
+    per_image, per_class: int64, their number for each of `ranking`'s image and category ids
     """
 
     ranking: Ranking
@@ -62,7 +63,7 @@ class Results:
 
     @staticmethod
     def of(detections: Detections) -> Results:
-        """A whole table, of which nothing was left out."""
+        """From a complete table."""
         ranking = Ranking(
             detections.image,
             detections.category,
@@ -82,11 +83,11 @@ class Results:
 
     @property
     def source(self) -> str:
-        """What to call the file in messages."""
+        """The name of the file in messages."""
         return self.ranking.source
 
     def where(self, keep: NDArray[np.bool_]) -> Results:
-        """The rows of a mask over `ranking`; what is known of the file stays."""
+        """The rows selected by a mask over `ranking`; facts about the file are unchanged."""
         ranking, rows, kept = self.ranking, self.rows, np.flatnonzero(keep)
         inner = kept if rows is None else np.flatnonzero(keep[rows])
         if rows is not None:
@@ -106,7 +107,7 @@ class Results:
         )
 
     def with_scores(self, score: NDArray[np.float64]) -> Results:
-        """The same detections with other scores ([N], those of `ranking`)."""
+        """The same detections with other scores ([N], for the rows of `ranking`)."""
         inner = score if self.rows is None else score[self.rows]
         return replace(
             self,
@@ -115,7 +116,7 @@ class Results:
         )
 
     def table_rows(self, rows: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Rows of `ranking` that have boxes, as rows of `detections`."""
+        """Rows of `ranking` with boxes, as rows of `detections`."""
         if self.rows is None:
             return rows
         place = np.empty(len(self.ranking), dtype=np.int32)
@@ -123,7 +124,7 @@ class Results:
         return place[rows]
 
     def placed(self, matches: Matches) -> Matches:
-        """Matches of `detections` that point at rows of `ranking`."""
+        """Matches of `detections`, converted to rows of `ranking`."""
         if self.rows is None:
             return matches
         rows = take(self.rows, matches.detection)

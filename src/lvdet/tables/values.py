@@ -1,4 +1,4 @@
-"""Problems, and the values no table may hold."""
+"""Problems, and values that no table may contain."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lvdet.threads import thread_count
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong, and where. Rows count from 0."""
+    """One problem and its location. Rows count from 0."""
 
     source: str
     what: str
@@ -32,23 +32,23 @@ class Problem:
         return f"{place}: {self.what}" if place else self.what
 
 
-#: Problems of a file that are listed; the others are counted.
+#: Maximum number of problems listed per file; the rest are counted.
 MOST_PROBLEMS = 10_000
 
 
 def more_problems(source: str, count: int) -> Problem:
-    """One problem for all that were not listed."""
+    """One problem that stands for all that were not listed."""
     return Problem(source, f"and {count:,} more problems of this kind")
 
 
 def require(problems: Iterator[Problem]) -> None:
-    """Raises the first problem, if there is one."""
+    """Raises the first problem, if any."""
     for problem in problems:
         raise InputError(str(problem))
 
 
 def require_limit(limit: object) -> None:
-    """Checks that a number of detections can be a limit."""
+    """Checks that a number of detections is a valid limit."""
     if isinstance(limit, bool) or not isinstance(limit, int) or not 0 <= limit < 2**63:
         raise InputError(f"limit on detections is {limit!r}, expected a non-negative integer")
 

@@ -1,4 +1,4 @@
-"""Training: from a config to the last checkpoint."""
+"""Trains a detector, from a config to the last checkpoint."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ def train(
     line: LiveLine | None = None,
     progress: Progress | None = None,
 ) -> Path:
-    """Trains a detector, and gives the folder of the last checkpoint.
+    """Trains a detector and returns the folder of the last checkpoint.
 
-    device:    "cuda" or "cpu"; None: a GPU where there is one
+    device:    "cuda" or "cpu"; None: a GPU if there is one
     resume:    from the last checkpoint in the folder, if there is one
     overwrite: remove the run that is in the folder
-    evaluate:  called where the config has validation data, at every `run.evaluate_every` steps
-               and at the end
+    evaluate:  called where the config has validation data, at every `run.evaluate_every` steps and
+               at the end
     check:     looks at the validation data before the first step
     line, progress: show losses, and how reading and evaluation proceed
 
@@ -91,28 +91,28 @@ def train(
             else:
                 config = settled(config)
             torch.manual_seed(step_seed(config.run.seed, -1))
-            begun = begin_model(config, vocabulary, checkpoint, process)
-            optimizer = build_optimizer(begun.detector, config.schedule)
+            start = begin_model(config, vocabulary, checkpoint, process)
+            optimizer = build_optimizer(start.detector, config.schedule)
             if checkpoint is not None:
                 file = checkpoint / "optimizer.safetensors"
-                load_momenta(begun.detector, optimizer, read_tensors(file)[0], file)
-            _require_one_step(process, begun.step, folder)  # all have read what may be removed now
+                load_momenta(start.detector, optimizer, read_tensors(file)[0], file)
+            _require_one_step(process, start.step, folder)  # all have read what may be removed now
             log = None
             if process.first:
                 if checkpoint is None:
                     clear(folder)
                 write_config(folder, config)
-                scalars = Scalars(folder, begun.step) if config.run.tensorboard else None
-                log = Log(folder / LOG, begun.step, scalars)
+                scalars = Scalars(folder, start.step) if config.run.tensorboard else None
+                log = Log(folder / LOG, start.step, scalars)
             run = Training(
                 config=config,
                 folder=folder,
                 process=process,
-                detector=begun.detector,
-                model=parallel(begun.detector, process),
+                detector=start.detector,
+                model=parallel(start.detector, process),
                 optimizer=optimizer,
                 vocabulary=vocabulary,
-                step=begun.step,
+                step=start.step,
                 evaluate=evaluate if config.data.val else None,
                 log=log,
                 line=line if process.first else None,
@@ -121,7 +121,7 @@ def train(
             loader = Loader(
                 dataset,
                 config,
-                start_step=begun.step,
+                start_step=start.step,
                 steps=config.schedule.steps,
                 rank=process.rank,
                 world=process.world,
@@ -131,7 +131,8 @@ def train(
 
 
 def _require_whole_shares(config: Config, processes: int) -> None:
-    """Refuses a batch that processes, parts and groups of images cannot share equally."""
+    """Raises for a batch that cannot be divided equally among processes, parts and groups of
+    images."""
     batch, parts, group = (
         config.schedule.batch,
         config.schedule.accumulate,
@@ -151,7 +152,7 @@ def _require_whole_shares(config: Config, processes: int) -> None:
 
 
 def _require_one_step(process: Process, step: int, folder: Path) -> None:
-    """Refuses processes that would resume from different steps."""
+    """Raises if processes would resume from different steps."""
     last, first = process.largest(step), -process.largest(-step)
     if first != last:
         raise InputError(

@@ -1,1 +1,1 @@
-"""Where an inference loop puts its detections."""
+"""Writers for detections from an inference loop."""

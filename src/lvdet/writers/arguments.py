@@ -1,4 +1,4 @@
-"""What an inference loop hands over, as NumPy arrays, or refused in one line."""
+"""Validates what an inference loop passes, and converts it to NumPy arrays."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from lvdet.tables.detections import encode_ids
 
 
 def to_numpy(values: Any) -> Any:
-    """Tensors of any framework, also of a GPU or with gradients, as arrays; anything else as it
-    is. No framework is imported."""
+    """Tensors of any framework as arrays, including those on a GPU or with gradients; anything else
+    unchanged. No framework is imported."""
     for name in ("detach", "cpu"):
         if hasattr(values, name):
             values = getattr(values, name)()
@@ -27,7 +27,7 @@ def to_numpy(values: Any) -> Any:
 
 
 def floats(values: Any, name: str, source: str) -> NDArray[np.float64]:
-    """Numbers of any framework."""
+    """Floats from any framework."""
     try:
         return np.asarray(to_numpy(values), dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -56,7 +56,7 @@ def whole_number(value: Any, refusal: str) -> int:
 
 
 def whole_numbers(values: Any, name: str, source: str) -> NDArray[np.int64]:
-    """[n] whole numbers, also those that are whole by value alone."""
+    """[n] integers; floats with integer values are accepted."""
     values = to_numpy(values)
     if isinstance(values, np.ndarray) and values.dtype == np.int64 and values.ndim == 1:
         return np.ascontiguousarray(values)
@@ -65,7 +65,7 @@ def whole_numbers(values: Any, name: str, source: str) -> NDArray[np.int64]:
 
 
 def budgets(dets_per_class: Any, dets_per_image: Any) -> tuple[int, int]:
-    """How many detections to keep per class and per image, of which one may be 0."""
+    """The numbers of detections to keep per class and per image, one of which may be 0."""
     numbers = []
     for name, value in (("dets_per_class", dets_per_class), ("dets_per_image", dets_per_image)):
         refusal = f"{name} is {value!r}, expected 0 or more"
@@ -74,5 +74,7 @@ def budgets(dets_per_class: Any, dets_per_image: Any) -> tuple[int, int]:
             raise InputError(refusal)
     per_class, per_image = numbers
     if per_class == per_image == 0:
-        raise InputError("dets_per_class is 0 and so is dets_per_image, expected one above 0")
+        raise InputError(
+            "dets_per_class and dets_per_image are both 0, expected at least one above 0"
+        )
     return per_class, per_image

@@ -6,7 +6,7 @@ header, images, rows, flags) and columns, little-endian and one after the other:
     image ids, rows of each image   int64, [images]
     category ids, scores            int64, float64, [rows]
     boxes                           float64, [rows, 4] x, y, width, height
-    where masks begin               int64, [rows + 1]; like the following only where there are any
+    where masks begin               int64, [rows + 1]; like the following only if there are any
     heights, widths, kinds          int32, int32, uint8, [rows]
     masks                           bytes, as in `lvdet.tables.masks.Masks`
 
@@ -35,7 +35,7 @@ _BOXES, _MASKS = 1, 2
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Images, with their rows in order.
+    """Images and their rows, in order.
 
     image_ids: [I] int64; counts: [I] int64, rows of each image
     category_id: [N] int64; score: [N] float64; box: [N, 4] float64
@@ -54,7 +54,7 @@ class Block:
         return len(self.score)
 
     def __getitem__(self, keep: NDArray[np.bool_]) -> Block:
-        """The rows that are kept; all images stay."""
+        """The selected rows; all images are kept."""
         image = np.repeat(np.arange(len(self.counts)), self.counts)
         return Block(
             self.image_ids,
@@ -68,7 +68,7 @@ class Block:
 
     @property
     def image(self) -> NDArray[np.int32]:
-        """[N] the place of each row's image among the ids."""
+        """[N] the index of each row's image among the ids."""
         return np.repeat(np.arange(len(self.counts), dtype=np.int32), self.counts)
 
     def table(self, source: str, *, boxes_given: bool) -> Detections:
@@ -87,7 +87,7 @@ class Block:
         )
 
     def pieces(self) -> list[Any]:
-        """The bytes of the block, to be written one after the other."""
+        """The bytes of the block, in pieces to write in order."""
         columns: list[Any] = [
             self.image_ids,
             self.counts,
@@ -116,7 +116,7 @@ class Block:
 
 
 def join(blocks: Sequence[Block]) -> Block:
-    """All images of some blocks as one."""
+    """Joins the images of several blocks into one."""
     if len(blocks) == 1:
         return blocks[0]
     masks = [block.masks for block in blocks if block.masks is not None]
@@ -132,7 +132,7 @@ def join(blocks: Sequence[Block]) -> Block:
 
 
 def read_blocks(content: Any, *, check: bool) -> Iterator[tuple[Block, int]]:
-    """The blocks of some bytes, each with where it ends, up to the first that is not whole.
+    """The blocks in some bytes, each with its end, up to the first incomplete one.
 
     check: compares checksums
     """

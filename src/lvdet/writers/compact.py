@@ -1,4 +1,4 @@
-"""The rows that count: the best of each class, and of each image."""
+"""Compacts a journal to the rows that count: the best of each class and of each image."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lvdet.writers.blocks import Block, join
 from lvdet.writers.journal import Journal
 
 T = TypeVar("T")
-#: Rows and bytes of masks that are looked at together.
+#: Rows and mask bytes processed at a time.
 ROWS, MASK_BYTES = 1 << 18, 1 << 26
 
 
@@ -65,7 +65,7 @@ def _joined(blocks: Iterable[Block]) -> Iterator[Block]:
 
 
 def made_ahead(items: Iterator[T]) -> Iterator[T]:
-    """The items, each made on another thread while the one before it is used."""
+    """The items, each computed on another thread while the previous one is used."""
     if thread_count() == 1:
         yield from items
         return

@@ -1,10 +1,10 @@
-"""The journal of a `TopKWriter`: what is finished, on disk as soon as it is.
+"""The journal of a `TopKWriter`: finished images, on disk immediately.
 
 A folder beside the target:
 
     rows-000000, …   blocks (see `blocks.py`): each has a finished image with its rows, or after
                      compaction many of them
-    .settings.json   what the journal was begun with
+    .settings.json   what the journal was started with
     .finished        the final file is complete, and lies here or in its place
     .lock            locked while a process writes
 
@@ -33,7 +33,7 @@ from lvdet.writers.owned_folder import OwnedFolder
 VERSION = 4
 #: Bytes of rows in a file, about.
 FILE_BYTES = 1 << 27
-#: Bytes after which the system is told to bring them to disk, while more are written.
+#: Bytes after which flushing to disk starts, while more are written.
 FLUSH_BYTES = 1 << 24
 
 _ROWS, _SETTINGS, _FINISHED, _LOCK = "rows-", ".settings.json", ".finished", ".lock"
@@ -62,7 +62,7 @@ class Journal:
             self._open.callback(self._folder.close)
             self._flusher = self._open.enter_context(ThreadPoolExecutor(1))
             for name in self._folder.names():
-                if name.startswith((_NEW, ".lvdet-")):  # of a write that was killed
+                if name.startswith((_NEW, ".lvdet-")):  # left by a killed write
                     self._folder.remove(name)
 
     @property
@@ -71,15 +71,15 @@ class Journal:
         return [name for name in self._folder.names() if name.startswith(_ROWS)]
 
     @property
-    def begun(self) -> bool:
-        """An earlier process has begun it."""
+    def resumable(self) -> bool:
+        """Whether an earlier process began it."""
         return self._folder.has(_SETTINGS)
 
     def begin(self, settings: dict[str, Any]) -> Iterator[Block]:
-        """Begins the journal, or resumes one that was begun with the same settings: goes through
-        the blocks that it has, after which images can be appended."""
+        """Begins the journal, or resumes one started with the same settings: yields its blocks,
+        after which images can be appended."""
         with self._released_on_error():
-            if self.begun:
+            if self.resumable:
                 self.settings = _same_settings(self.path, self._folder.content(_SETTINGS), settings)
             elif self.files:
                 raise InputError(f"{self.path}: not a journal: it has rows but no {_SETTINGS}")
@@ -89,7 +89,7 @@ class Journal:
             yield from self._recovered()
 
     def settle(self, name: str, value: Any) -> None:
-        """Fixes a setting that was not known in the beginning."""
+        """Fixes a setting that was unknown at the start."""
         self.settings = self.settings | {name: value}
         with self._released_on_error():
             self._write_settings()
@@ -107,7 +107,7 @@ class Journal:
                 self._begin_flush()
 
     def roll(self) -> None:
-        """Begins a new file of rows; those before it are complete."""
+        """Begins a new file of rows; the previous ones are complete."""
         if self._end == 0:
             return
         with self._released_on_error():
@@ -128,19 +128,20 @@ class Journal:
                 yield block
 
     def replace(self, name: str, blocks: Iterable[Block]) -> None:
-        """Puts other rows of the same images in the place of a file."""
+        """Replaces a file with other rows of the same images."""
         with self._released_on_error(), self._written(name) as file:
             for block in blocks:
                 _write(file, block.pieces())
 
     def place_for(self, final: str) -> Path:
-        """Where to write the final file. Nothing is there: a link would be followed."""
+        """The path to write the final file to. Nothing exists there, because a link would be
+        followed."""
         with self._released_on_error():
             self._folder.remove(final)
         return self.path / final
 
     def finish(self, final: str, target: Path) -> None:
-        """Moves the complete final file of the folder to its place and removes the journal."""
+        """Moves the completed final file to its target and removes the journal."""
         with self._released_on_error():
             with self._written(_FINISHED) as file:
                 _write(file, [final.encode()])
@@ -148,7 +149,7 @@ class Journal:
             self.remove()
 
     def recover_finished(self, final: str, target: Path) -> None:
-        """Does the rest where a process was killed after the final file was complete."""
+        """Completes the move if a process was killed after finishing the final file."""
         with self._released_on_error():
             if not self._folder.has(_FINISHED):
                 return
@@ -164,20 +165,20 @@ class Journal:
                 self._folder.remove(name)
 
     def remove(self) -> None:
-        """Removes the folder, of which nothing but the lock is left."""
+        """Removes the folder, which then contains only the lock."""
         with self._released_on_error():
             self._folder.dissolve()
         self.release()
 
     def release(self) -> None:
-        """Lets another process have the journal."""
+        """Releases the journal for other processes."""
         self.released = True
         if self._flush is not None:
             self._flush.exception()  # it is over then, and its file may be closed
         self._open.close()
 
     def _begin_flush(self) -> None:
-        """A complete file has to be on disk; much of it is by then."""
+        """Starts flushing a complete file to disk; much of it is already there."""
         if self._flush is not None:
             if not self._flush.done():
                 return
@@ -195,7 +196,7 @@ class Journal:
 
     @contextmanager
     def _written(self, name: str) -> Iterator[FileIO]:
-        """A file of the folder that is replaced whole."""
+        """A file of the folder that is replaced atomically."""
         self._folder.remove(_NEW + name)
         with self._folder.begin(_NEW + name) as file:
             yield file
@@ -210,7 +211,8 @@ class Journal:
         yield from read_blocks(content, check=check)
 
     def _recovered(self) -> Iterator[Block]:
-        """The blocks of all files; the last is cut off after its last whole one, and opened."""
+        """The blocks of all files; the last file is truncated after its last complete block and
+        opened."""
         files = self.files or [self._name()]
         self._number = int(files[-1].removeprefix(_ROWS))
         for name in files:
@@ -230,7 +232,8 @@ class Journal:
 
     @contextmanager
     def _released_on_error(self) -> Iterator[None]:
-        """Whatever is interrupted here is put right when the journal is opened again."""
+        """Releases the folder on errors; an interrupted operation is repaired when the journal is
+        next opened."""
         try:
             yield
         except OSError as error:
@@ -242,7 +245,7 @@ class Journal:
 
 
 def _same_settings(path: Path, content: bytes, wanted: dict[str, Any]) -> dict[str, Any]:
-    """The settings a journal was begun with, if they are the wanted ones."""
+    """Checks that the journal was started with the given settings."""
     try:
         found = json.loads(content)
     except ValueError:
@@ -266,7 +269,7 @@ def _short(value: Any) -> str:
 
 
 def _write(file: FileIO, pieces: Sequence[Any]) -> None:
-    """Writes all of them: one call writes 2 GiB at most."""
+    """Writes all bytes: one call writes 2 GiB at most."""
     left = sum(map(len, pieces)) - os.writev(file.fileno(), pieces)
     if left:
         rest = memoryview(b"".join(pieces))[-left:]

@@ -1,4 +1,4 @@
-"""Files of several processes as one."""
+"""Merges the files of several processes."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def merge_top_k(
     dets_per_image: int = 0,
     progress: Progress | None = None,
 ) -> int:
-    """Writes the best `dets_per_class` detections of each class over all files and the best
-    `dets_per_image` of each image; returns how many. 0 means that there is no such budget.
+    """Writes the best `dets_per_class` detections of each class across all files and the best
+    `dets_per_image` of each image; returns their number. 0 turns a budget off.
 
-    `paths` are files, in their order, or one folder or pattern, in order of name. Where each file
-    holds as many of its images, as `TopKWriter` writes them, the result is that of one process
-    that adds all images in that order. Ties go to the earlier file, and within a file to the
-    earlier row. No image may be in more than one file.
+    `paths` are files, in their order, or one folder or pattern, in order of name. If each file was
+    written by a `TopKWriter` with these limits, the result equals that of one process that adds all
+    images in that order. Ties go to the earlier file, and within a file to the earlier row. No
+    image may be in more than one file.
     """
     per_class, per_image = budgets(dets_per_class, dets_per_image)
     source = paths if isinstance(paths, str | os.PathLike) else [*paths]

@@ -1,4 +1,4 @@
-"""A folder that belongs to this user alone: what somebody else put there is not followed."""
+"""A folder that only this user owns: files and links placed there by others are not followed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ _SAFE = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 class OwnedFolder:
-    """Files of a folder by name, opened relative to it, never through a link. Locked until `close`.
+    """Files in a folder by name, opened relative to it and never through a link. Locked until
+    `close`.
 
     refusal: says that another process has it
     """
@@ -42,15 +43,15 @@ class OwnedFolder:
             raise
 
     def names(self) -> list[str]:
-        """What is in the folder, in order of name."""
+        """The names in the folder, in order."""
         return sorted(os.listdir(self._folder))
 
     def size(self, name: str) -> int:
-        """The bytes of a file; 0 where there is none."""
+        """The size of a file in bytes; 0 if it does not exist."""
         return self.require_file(name) if self.has(name) else 0
 
     def has(self, name: str) -> bool:
-        """There is something of this name; only a file of ours may be."""
+        """Whether there is something with this name; it must be one of our files."""
         try:
             self.require_file(name)
         except FileNotFoundError:
@@ -58,18 +59,18 @@ class OwnedFolder:
         return True
 
     def require_file(self, name: str) -> int:
-        """Refuses anything but a plain file; returns its size."""
+        """Raises for anything but a plain file; returns its size."""
         found = os.stat(name, dir_fd=self._folder, follow_symlinks=False)
         if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
             raise InputError(f"{self.path / name}: not a file of lvdet's; remove the folder")
         return found.st_size
 
     def begin(self, name: str) -> FileIO:
-        """A file that was not there before, to write."""
+        """A new file to write."""
         return self._opened(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
 
     def extend(self, name: str) -> FileIO:
-        """A file to write on at its end."""
+        """A file to append to."""
         if not self.has(name):
             return self.begin(name)
         return self._opened(name, os.O_WRONLY | os.O_APPEND)
@@ -80,32 +81,32 @@ class OwnedFolder:
         return self._opened(name, os.O_RDONLY)
 
     def content(self, name: str) -> bytes:
-        """All of a small file."""
+        """The content of a small file."""
         with self.read(name) as file:
             return file.read() or b""
 
     def remove(self, name: str) -> None:
-        """Removes a file or a link, where it is there."""
+        """Removes a file or a link, if it exists."""
         with suppress(FileNotFoundError):
             os.unlink(name, dir_fd=self._folder)
 
     def rename(self, name: str, other: str) -> None:
-        """Gives a file another name in the folder."""
+        """Renames a file within the folder."""
         os.replace(name, other, src_dir_fd=self._folder, dst_dir_fd=self._folder)
 
     def move_out(self, name: str, target: Path) -> None:
-        """Puts a file in the place of another, elsewhere."""
+        """Moves a file to a path elsewhere, replacing what is there."""
         self.require_file(name)
         os.replace(name, target, src_dir_fd=self._folder)
 
     def dissolve(self) -> None:
-        """Removes the folder, of which nothing but the lock is left."""
+        """Removes the folder, which then contains only the lock."""
         self.remove(self._lock)
-        with suppress(OSError):  # somebody's file is there, or the next process's lock
+        with suppress(OSError):  # someone else's file is there, or the next process's lock
             os.rmdir(self.path)
 
     def close(self) -> None:
-        """Lets another process have it."""
+        """Releases the lock for other processes."""
         if self._folder >= 0:
             os.close(self._folder)
             self._folder = -1

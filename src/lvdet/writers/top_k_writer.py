@@ -1,4 +1,5 @@
-"""The best detections of each class over a whole data set and of each image, image by image."""
+"""Keeps the best detections of each class over a whole data set, and of each image, image by
+image."""
 
 from __future__ import annotations
 
@@ -51,15 +52,15 @@ class TopKWriter:
     The file (.parquet, .json, .jsonl or .ndjson) appears, complete, when the writer is closed.
     Until then a journal lies beside it, in `out.parquet.parts`. If the process ends early, even by
     SIGKILL, a new `TopKWriter` of the same path resumes after the last image whose `add` returned.
-    Memory holds only the scores that count; among equal scores the earlier one counts. Rows stay
-    in the order in which they were added, so a budget that is applied to the file, per class or
-    per image, leaves what it would have left of all detections. Threads may share a writer: each
-    image is added as a whole. Each process needs a writer of its own.
+    Only the scores that count are kept in memory; ties go to the earlier one. Rows keep the order
+    in which they were added, so applying a budget to the file, per class or per image, gives the
+    same result as applying it to all detections. Threads may share a writer, because each image is
+    added atomically. Each process needs its own writer.
 
-    dets_per_class: detections to keep per class over all images, 0 for no such budget
-    dets_per_image: detections to keep per image whatever their class, 0 for no such budget
+    dets_per_class: detections to keep per class across all images; 0 turns this budget off
+    dets_per_image: detections to keep per image across all classes; 0 turns this budget off
     box_format:     "xywh" or "xyxy", in pixels
-    category_ids:   the category id of each label 0, 1, …; without it labels are category ids
+    category_ids:   the category id of each label 0, 1, …; by default labels are category ids
     overwrite:      replace an existing file once this one is complete
     """
 
@@ -108,7 +109,7 @@ class TopKWriter:
             raise
 
     def _open(self, overwrite: bool) -> Journal:
-        """The journal; a run that was killed while closing is completed first."""
+        """Opens the journal; first completes a run that was killed while closing."""
         folder = self._target.with_name(self._target.name + ".parts")
         there = self._target_exists()
         refusal = f"{self._target}: already exists; pass overwrite=True to replace it"
@@ -117,7 +118,7 @@ class TopKWriter:
         journal = Journal(folder)
         journal.recover_finished(self._final, self._target)
         if self._target_exists() and not overwrite:
-            if journal.begun:
+            if journal.resumable:
                 journal.release()
             else:
                 journal.remove()
@@ -137,21 +138,21 @@ class TopKWriter:
         return True
 
     def add(self, image_id: Any, boxes: Any, scores: Any, labels: Any, masks: Any = None) -> None:
-        """Adds all detections of one image, which is then finished. An image is added once.
+        """Adds all detections of one image, which is then finished. Each image can be added only
+        once.
 
         Takes arrays, lists, and tensors of any device.
 
-        boxes:  [n, 4] in the writer's format; None where there are masks to make them from
+        boxes:  [n, 4] in the writer's format; None to compute them from the masks
         scores: [n] finite numbers
         labels: [n] whole numbers
-        masks:  [n, height, width] bool or uint8; a list of n such masks or of n COCO
-                segmentations; or a `Masks` table. Those of rows that `keeps` rules out are not
-                looked at.
+        masks:  [n, height, width] bool or uint8; a list of n such masks or of n COCO segmentations;
+                or a `Masks` table. Masks of rows that `keeps` rules out are ignored.
         """
         with self._lock:
             self._require_open()
             image = whole_number(
-                to_numpy(image_id), f"image_id is {image_id!r}, not a whole number"
+                to_numpy(image_id), f"image_id is {image_id!r}, expected an integer"
             )
             source = f"image {image}"
             if image in self._journal.images:
@@ -191,7 +192,7 @@ class TopKWriter:
     def keeps(self, scores: Any, labels: Any) -> NDArray[np.bool_]:
         """[n] which of these rows of one image could still be among the best.
 
-        All others can be left out of `add`, or have None in the list of their masks.
+        All others can be omitted from `add`, or have None in the list of masks.
         """
         score = floats(scores, "scores", "keeps")
         category_id = self._ids_of(labels, "keeps")
@@ -219,15 +220,16 @@ class TopKWriter:
             return self._ledger.thresholds(wanted)
 
     def threshold(self, label: Any) -> float:
-        """The score that a detection of this label has to exceed to be among the best of its
-        class; -inf while any is."""
+        """The score that a detection with this label must exceed to be among the best of its class;
+        -inf while any score is."""
         category_id = self._ids_of([to_numpy(label)], "threshold")
         with self._lock:
             return float(self._ledger.thresholds(category_id)[0])
 
     @property
     def thresholds(self) -> Mapping[int, float]:
-        """The thresholds of the classes that have `dets_per_class` detections, by category id."""
+        """The thresholds of the classes that already have `dets_per_class` detections, by category
+        id."""
         with self._lock:
             names, floors = (column.tolist() for column in self._ledger.floors())
         pairs = zip(names, floors, strict=True)
@@ -235,12 +237,12 @@ class TopKWriter:
 
     @property
     def images(self) -> KeysView[int]:
-        """The ids of the finished images, in the order in which they were added."""
+        """The ids of the finished images, in the order they were added."""
         return self._journal.images.keys()
 
     @property
     def rows(self) -> int:
-        """How many detections the journal holds, some of which may no longer count."""
+        """The number of detections in the journal, some of which may no longer count."""
         return self._rows
 
     def __contains__(self, image_id: Any) -> bool:
@@ -251,7 +253,7 @@ class TopKWriter:
             return False
 
     def __len__(self) -> int:
-        """How many images are finished."""
+        """The number of finished images."""
         return len(self._journal.images)
 
     def __bool__(self) -> bool:
@@ -265,14 +267,14 @@ class TopKWriter:
         )
 
     def close(self) -> None:
-        """Writes the file, and removes the journal."""
+        """Writes the file and removes the journal."""
         with self._lock:
             if self._ended:
                 return
             if self._journal.released:
                 raise OutputError(
-                    f"{self._target}: not written, an error ended the writer; open a new "
-                    "TopKWriter to resume"
+                    f"{self._target}: not written because of an error; open a new TopKWriter "
+                    "to resume"
                 )
             self._require_open()
             try:
@@ -287,7 +289,7 @@ class TopKWriter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
-        """Closes it; after an error the journal stays, to resume from."""
+        """Closes the writer; after an error the journal is kept, to resume from."""
         if kind is None:
             self.close()
         else:
@@ -295,13 +297,13 @@ class TopKWriter:
             self._ended = True
 
     def _take_in(self, block: Block) -> None:
-        """Keeps account of rows in the journal."""
+        """Accounts for the rows of the journal."""
         self._ledger.note(block.category_id, block.score)
         self._rows += len(block)
         self._boxes_given |= block.boxes_given
 
     def _best(self) -> Iterator[Detections]:
-        """The rows that count, in order, some at a time."""
+        """The rows that count, in order and in batches."""
         left = self._ledger.ties()
         for name in self._journal.files:
             blocks = self._journal.blocks(name)
@@ -325,7 +327,7 @@ class TopKWriter:
         wrong = (label < 0) | (label >= known)
         if wrong.any():
             raise InputError(
-                f"{source}: label {label[wrong][0]}, expected 0 to {known - 1}, a place in "
+                f"{source}: label {label[wrong][0]}, expected 0 to {known - 1}, an index into "
                 "category_ids"
             )
         return self._category_ids[label]
@@ -349,7 +351,7 @@ class TopKWriter:
         return table.score, table.box
 
     def _require_masks(self, given: bool, source: str) -> None:
-        """All detections have masks, or none."""
+        """Checks that all detections have masks, or none."""
         before = self._journal.settings.get("masks")
         if before is None:
             self._journal.settle("masks", given)
@@ -359,7 +361,7 @@ class TopKWriter:
 
 
 def _encoded(masks: Any, count: int, rows: NDArray[np.int64], source: str) -> Masks:
-    """The masks of some rows of an image. Of tensors only these rows leave their device."""
+    """The masks of some rows of an image. For tensors, only these rows leave their device."""
     shape = getattr(masks, "shape", None)
     if shape is None and not isinstance(masks, Masks) and not isinstance(masks, Sequence):
         raise InputError(

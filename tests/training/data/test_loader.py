@@ -105,7 +105,7 @@ def test_errors_of_workers_are_one_line(tmp_path, count):
     config = replace(CONFIG, run=Run(workers=count))
     with pytest.raises(InputError) as error:
         next(iter(Loader(data, config)))
-    assert "the image cannot be read" in str(error.value)
+    assert "cannot read the image" in str(error.value)
     assert "\n" not in str(error.value)
     assert "Traceback" not in str(error.value)
 

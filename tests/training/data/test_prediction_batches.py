@@ -62,6 +62,6 @@ def test_an_image_that_cannot_be_read(images, workers):
     images[3][1].write_bytes(b"x")
     batches = iter(prediction_batches(images, Input(sizes=(16,)), 2, workers))
     next(batches)
-    with pytest.raises(InputError, match=r"3\.png: the image cannot be read") as error:
+    with pytest.raises(InputError, match=r"3\.png: cannot read the image") as error:
         next(batches)
     assert "\n" not in str(error.value)

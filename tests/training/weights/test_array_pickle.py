@@ -98,7 +98,7 @@ def test_a_global_is_refused(
 ) -> None:
     content = pickle.dumps({"model": {"w": np.ones(2), "x": Calls(*call)}}, protocol)
     path = written(tmp_path / "bad.pkl", content)
-    with pytest.raises(InputError, match=rf"bad\.pkl: refused, it asks for {name}, exp") as raised:
+    with pytest.raises(InputError, match=rf"bad\.pkl: refused, it refers to {name}, exp") as raised:
         read_array_pickle(path)
     assert "\n" not in str(raised.value)
 

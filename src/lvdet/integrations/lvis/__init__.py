@@ -1,4 +1,4 @@
-"""lvis' classes over lvdet's engine: the same names, numbers and text."""
+"""lvis's classes on lvdet's engine: the same names, numbers and text."""
 
 from lvdet.integrations.lvis.eval import LVISEval
 from lvdet.integrations.lvis.lvis import LVIS

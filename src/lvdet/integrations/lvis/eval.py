@@ -1,4 +1,4 @@
-"""LVISEval: LVIS's protocol over lvdet's engine, with lvis' names."""
+"""LVISEval: LVIS's protocol on lvdet's engine, with lvis's names."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LINE = " {:<18} {} @[ IoU={:<9} | area={:>6s} | maxDets={:>3d} catIds={:>3s}] =
 
 
 class Params:
-    """What is evaluated; change the attributes before `evaluate`."""
+    """Evaluation parameters; change the attributes before `evaluate`."""
 
     def __init__(self, iou_type: str) -> None:
         small, medium, most = 32**2, 96**2, 1e5**2
@@ -77,13 +77,14 @@ class LVISEval:
         self._matched: MatchedCells | None = None
 
     def evaluate(self) -> None:
-        """Matches detections with objects. `eval_imgs` and `ious` are worked out when looked
-        at."""
+        """Matches detections with objects. `eval_imgs` and `ious` are computed on access."""
         self.logger.info("Running per image evaluation.")
         require_own(self, LVISEval, ("compute_iou", "evaluate_img"))
         p = self.params
         if not p.use_cats:
-            raise LvdetError("use_cats is 0, with which lvis finds nothing: use COCOeval's useCats")
+            raise LvdetError(
+                "use_cats is 0, with which lvis finds nothing: use useCats of COCOeval"
+            )
         p.img_ids = list(np.unique(p.img_ids))
         self._prepare()
         self._matched = MatchedCells(
@@ -106,7 +107,7 @@ class LVISEval:
         self.eval_imgs = cell_records(self._matched, LVIS_FIELDS)
 
     def accumulate(self) -> None:
-        """Precision and recall of every class and range of area, as `eval`."""
+        """Computes `eval`: precision and recall of every class and area range."""
         self.logger.info("Accumulating evaluation results.")
         if self._matched is None:
             raise LvdetError("there is nothing to accumulate: run evaluate() first")
@@ -123,7 +124,7 @@ class LVISEval:
         }
 
     def summarize(self) -> None:
-        """Works out the thirteen numbers of `results`."""
+        """Computes the thirteen numbers of `results`."""
         if not self.eval:
             raise RuntimeError("Please run accumulate() first.")
         areas = ("small", "medium", "large")
@@ -165,7 +166,7 @@ class LVISEval:
         return self.results
 
     def compute_iou(self, img_id: Any, cat_id: Any) -> Any:
-        """[D, G] overlaps of an image's detections of a class, by falling score, with its
+        """[D, G] overlaps of an image's detections of a class, by descending score, with its
         objects."""
         return self._overlaps(self._gts, self._dts, (img_id, cat_id))
 
@@ -192,8 +193,8 @@ class LVISEval:
         )
 
     def _prepare(self) -> None:
-        """Collects the annotations by image and class, in `_gts` and `_dts`; detections of classes
-        that were not verified in their image are left out."""
+        """Collects the annotations by image and class in `_gts` and `_dts`; detections of classes
+        that were not verified in their image are dropped."""
         p = self.params
         classes = p.cat_ids or None
         gts, dts = (
@@ -214,7 +215,7 @@ class LVISEval:
         self.freq_groups = self._prepare_freq_group()
 
     def _prepare_freq_group(self) -> list[list[int]]:
-        """Places of the rare, common and frequent classes."""
+        """Indices of the rare, common and frequent classes."""
         labels = self.params.img_count_lbl
         groups: list[list[int]] = [[] for _ in labels]
         for place, one in enumerate(self.lvis_gt.load_cats(self.params.cat_ids)):
@@ -230,7 +231,7 @@ class LVISEval:
         return LazyMapping(range(len(self.params.area_rng)), partial(self._pointer, place))
 
     def _pointer(self, place: int, area: int) -> dict[str, Any]:
-        """The detections of a class by falling score, and where they are right and wrong."""
+        """The detections of a class by descending score, and where they are right and wrong."""
         assert self._matched is not None
         ranking = self._matched.ranking(place, area)
         if ranking is None:

@@ -1,4 +1,4 @@
-"""LVIS: an annotation file as dicts, with lvis' names."""
+"""LVIS: an annotation file as dicts, with lvis's names."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class LVIS:
         self.logger.info("Loading annotations.")
         self.dataset: Record = self._load_json(annotation_path)
         if not isinstance(self.dataset, dict):
-            raise InputError(f"{annotation_path}: not an annotation file: it holds no object")
+            raise InputError(f"{annotation_path}: not an annotation file: expected a JSON object")
         self._create_index()
 
     def _load_json(self, path: str | os.PathLike[str]) -> Any:
@@ -92,7 +92,7 @@ class LVIS:
         return _load(self.imgs, ids)
 
     def download(self, save_dir: str, img_ids: Iterable[Any] | None = None) -> None:
-        """Fetches images that a folder does not have yet."""
+        """Downloads missing images to a folder."""
         Path(save_dir).mkdir(parents=True, exist_ok=True)
         for image in self.load_imgs(img_ids):
             path = Path(save_dir) / image["coco_url"].split("/")[-1]

@@ -1,4 +1,4 @@
-"""LVISResults: a results file as dicts, with lvis' names."""
+"""LVISResults: a results file as dicts, with lvis's names."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["LVISResults"]
 
 
 class LVISResults(LVIS):
-    """The best `max_dets` results of each image; all where it is negative."""
+    """The best `max_dets` results of each image; all results if it is negative."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class LVISResults(LVIS):
             raise InputError(f"results are a {type(results).__name__}, expected a list of dicts")
         if not results:  # as lvis fails on them, and as callers catch it
             raise IndexError("the results are empty")
-        #: What was given, whose rows AP-Fixed ranks over the whole set.
+        #: The original results, whose rows AP-Fixed ranks over the whole set.
         self.all_results: list[Record] = results
         self.max_dets = max_dets
         if max_dets >= 0:
@@ -56,7 +56,7 @@ class LVISResults(LVIS):
             )
 
     def limit_dets_per_image(self, anns: Sequence[Record], max_dets: int) -> list[Record]:
-        """The results of highest score in each image, the earlier among equal ones."""
+        """The highest-scoring results of each image; ties go to the earlier one."""
         of_image: defaultdict[Any, list[Record]] = defaultdict(list)
         for one in anns:
             of_image[one["image_id"]].append(one)

@@ -1,4 +1,4 @@
-"""LVISVis, which is not here."""
+"""LVISVis, which lvdet does not provide."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["LVISVis"]
 
 
 class LVISVis:
-    """Drawing is left to lvis."""
+    """Not provided: use lvis for drawing."""
 
     def __init__(self, *_: Any, **__: Any) -> None:
         raise LvdetError("LVISVis is not part of lvdet's drop-ins; use the lvis package to draw")

@@ -1,4 +1,4 @@
-"""pycocotools' classes over lvdet's engine: the same names, numbers and text."""
+"""pycocotools's classes on lvdet's engine: the same names, numbers and text."""
 
 from lvdet.integrations.pycocotools import mask
 from lvdet.integrations.pycocotools.coco import COCO

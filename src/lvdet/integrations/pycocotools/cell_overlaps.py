@@ -20,7 +20,7 @@ def cell_overlaps(
     crowds: bool = False,
     limit: int | None = None,
 ) -> Any:
-    """[D, G] overlaps of detections, by falling score, with objects; `encode` gives the masks of
+    """[D, G] overlaps of detections, by descending score, with objects; `encode` gives the masks of
     objects and of detections. An empty list where there are neither."""
     if not objects and not detections:
         return []

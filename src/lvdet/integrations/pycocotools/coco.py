@@ -1,4 +1,4 @@
-"""COCO: annotations as dicts, with pycocotools' names."""
+"""COCO: annotations as dicts, with pycocotools's names."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ class COCO:
         start = time.time()
         dataset = json.loads(Path(annotation_file).read_bytes())
         if not isinstance(dataset, dict):
-            raise InputError(f"{annotation_file}: not an annotation file: it holds no object")
+            raise InputError(f"{annotation_file}: not an annotation file: expected a JSON object")
         print(f"Done (t={time.time() - start:0.2f}s)")
         self.dataset = dataset
         self.createIndex()
 
     def createIndex(self) -> None:
-        """Makes `anns`, `cats`, `imgs`, `imgToAnns` and `catToImgs` of the dataset."""
+        """Builds `anns`, `cats`, `imgs`, `imgToAnns` and `catToImgs` from the dataset."""
         print("creating index...")
         annotations = self.dataset.get("annotations", [])
         self.anns = {one["id"]: one for one in annotations}
@@ -61,7 +61,7 @@ class COCO:
         print("index created!")
 
     def info(self) -> None:
-        """Prints what the file says of itself."""
+        """Prints the file's `info` section."""
         for key, value in self.dataset["info"].items():
             print(f"{key}: {value}")
 
@@ -98,7 +98,7 @@ class COCO:
         return [one["id"] for one in found]
 
     def getImgIds(self, imgIds: Any = (), catIds: Any = ()) -> list[Any]:
-        """Ids of the images, or of those among them that have all of some classes."""
+        """Ids of the images, or of those among them that have all the given classes."""
         images, classes = _listed(imgIds), _listed(catIds)
         if not len(images) and not len(classes):
             return list(self.imgs)
@@ -109,15 +109,15 @@ class COCO:
         return list(found)
 
     def loadAnns(self, ids: Any = ()) -> list[Record]:
-        """The annotations of some ids."""
+        """The annotations with the given ids."""
         return [self.anns[one] for one in _listed(ids)]
 
     def loadCats(self, ids: Any = ()) -> list[Record]:
-        """The classes of some ids."""
+        """The classes with the given ids."""
         return [self.cats[one] for one in _listed(ids)]
 
     def loadImgs(self, ids: Any = ()) -> list[Record]:
-        """The images of some ids."""
+        """The images with the given ids."""
         return [self.imgs[one] for one in _listed(ids)]
 
     def loadRes(self, resFile: Any) -> COCO:
@@ -184,7 +184,7 @@ class COCO:
         return mask_functions.decode(self.annToRLE(ann))
 
     def download(self, tarDir: str | None = None, imgIds: Any = ()) -> int | None:
-        """Fetches images that a folder does not have yet."""
+        """Downloads missing images to a folder."""
         if tarDir is None:
             print("Please specify target directory")
             return -1
@@ -231,8 +231,8 @@ class COCO:
 
 
 def complete_results(results: Sequence[Record]) -> None:
-    """Gives results the area, and the box or outline, that they lack; the first one says whether
-    they have boxes."""
+    """Adds the area, and the missing box or outline, to results; the first one decides whether they
+    have boxes."""
     first = results[0]
     if len(first.get("bbox", ())):
         for one in results:
@@ -265,5 +265,5 @@ def encoded_mask(ann: Record, images: Mapping[Any, Record]) -> Any:
 
 
 def _listed(ids: Any) -> Any:
-    """Ids, where one may stand alone."""
+    """Ids as a list; a single id is allowed."""
     return ids if isinstance(ids, Iterable) and hasattr(ids, "__len__") else [ids]

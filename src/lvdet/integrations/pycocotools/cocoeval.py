@@ -1,4 +1,4 @@
-"""COCOeval: COCO's protocol over lvdet's engine, with pycocotools' names."""
+"""COCOeval: COCO's protocol on lvdet's engine, with pycocotools's names."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _SUMMARY: tuple[tuple[str, float | None, str, int | None], ...] = (
 
 
 class Params:
-    """What is evaluated; change the attributes before `evaluate`."""
+    """Evaluation parameters; change the attributes before `evaluate`."""
 
     def __init__(self, iouType: str = "segm") -> None:
         if iouType == "keypoints":
@@ -94,7 +94,7 @@ class COCOeval:
             self.params.catIds = sorted(cocoGt.getCatIds())
 
     def evaluate(self) -> None:
-        """Matches detections with objects. `evalImgs` and `ious` are worked out when looked at."""
+        """Matches detections with objects. `evalImgs` and `ious` are computed on access."""
         start = time.time()
         print("Running per image evaluation...")
         require_own(self, COCOeval, ("computeIoU", "evaluateImg"))
@@ -120,7 +120,7 @@ class COCOeval:
         print(f"DONE (t={time.time() - start:0.2f}s).")
 
     def accumulate(self, p: Params | None = None) -> None:
-        """Precision, recall and scores of every class, range of area and limit, as `eval`."""
+        """Computes `eval`: precision, recall and scores of every class, area range and limit."""
         print("Accumulating evaluation results...")
         start = time.time()
         if not self.evalImgs:
@@ -160,7 +160,7 @@ class COCOeval:
         print(f"DONE (t={time.time() - start:0.2f}s).")
 
     def summarize(self) -> None:
-        """Prints COCO's twelve numbers, and keeps them as `stats`."""
+        """Prints COCO's twelve numbers and stores them as `stats`."""
         if not self.eval:
             raise LvdetError("there is nothing to summarize: run accumulate() first")
         limits = self.params.maxDets
@@ -172,12 +172,12 @@ class COCOeval:
         )
 
     def computeIoU(self, imgId: Any, catId: Any) -> Any:
-        """[D, G] overlaps of an image's detections of a class, by falling score, with its
+        """[D, G] overlaps of an image's detections of a class, by descending score, with its
         objects."""
         return self._overlaps(self._gts, self._dts, self.params, (imgId, catId))
 
     def evaluateImg(self, imgId: Any, catId: Any, aRng: Any, maxDet: int) -> Any:
-        """An item of `evalImgs`, for scripts that have an `evaluate` of their own."""
+        """One item of `evalImgs`, for scripts with their own `evaluate`."""
         matched, p = self._match(), self.params
         place = matched.class_places[catId] if p.useCats else 0
         row = place * len(p.areaRng) + p.areaRng.index(aRng)
@@ -211,7 +211,7 @@ class COCOeval:
         self.evalImgs, self.eval = defaultdict(list), {}
 
     def _match(self) -> MatchedCells:
-        """The match of what was prepared last."""
+        """The match of the latest preparation."""
         p, known = self.params, self._matched
         if known is None or known.question.detections is not self._dts:
             self._matched = known = MatchedCells(
@@ -253,7 +253,7 @@ class COCOeval:
         classes: int,
         images: Sequence[int],
     ) -> CurveTables:
-        """The tables of what `evalImgs` holds, which may have been put together elsewhere."""
+        """The tables of the contents of `evalImgs`, which may have been assembled elsewhere."""
         p = self._paramsEval
         found = []
         for place in range(classes):
@@ -288,10 +288,12 @@ class COCOeval:
 
 
 def _places(name: str, asked: Sequence[Any], evaluated: Any) -> list[int]:
-    """Places of what is asked for among what was evaluated, which has to begin with it."""
+    """Indices of the requested items among those evaluated, which must start with them."""
     known = list(evaluated)
     members = set(known)
     places = [place for place, one in enumerate(asked) if one in members]
     if any(place >= len(known) or known[place] != asked[place] for place in places):
-        raise LvdetError(f"{name} are not those of evaluate(), or not in its order: run it again")
+        raise LvdetError(
+            f"{name} differ from those that evaluate() used, or are in another order: run it again"
+        )
     return places

@@ -43,7 +43,7 @@ def decode(rleObjs: Any) -> NDArray[np.uint8]:
 
 
 def area(rleObjs: Any) -> Any:
-    """Pixels of each mask of a list, or of one."""
+    """The area in pixels of each mask in a list, or of a single mask."""
     if not isinstance(rleObjs, list):
         return area([rleObjs])[0]
     runs, offsets = _runs(_masks(rleObjs))
@@ -60,7 +60,7 @@ def toBbox(rleObjs: Any) -> Any:
 
 
 def merge(rleObjs: list[Any], intersect: Any = 0) -> Encoded:
-    """The union of masks, or what they have in common."""
+    """The union of masks, or their intersection."""
     masks = _masks(rleObjs)
     _one_size(masks)
     if not rleObjs:
@@ -94,7 +94,9 @@ def iou(dt: Any, gt: Any, pyiscrowd: Sequence[Any]) -> Any:
     crowd = np.array([bool(one) for one in pyiscrowd])
     encoded = [isinstance(side, list) and isinstance(side[0], dict) for side in (dt, gt)]
     if encoded[0] != encoded[1]:
-        raise InputError("overlaps are of boxes with boxes, or of masks with masks")
+        raise InputError(
+            "overlaps can be computed between boxes or between masks, not between a box and a mask"
+        )
     if encoded[0]:
         found, truth = _masks(dt).columns, _masks(gt).columns
         return _native.mask_overlaps(found, truth, crowd.view(np.uint8), thread_count())
@@ -102,8 +104,8 @@ def iou(dt: Any, gt: Any, pyiscrowd: Sequence[Any]) -> Any:
 
 
 def frPyObjects(pyobj: Any, h: int, w: int) -> Any:
-    """Polygons, boxes or run lengths as encoded masks of an image; a list of them, or the run
-    lengths of one."""
+    """Polygons, boxes or run lengths as encoded masks of an image: a list of masks, or one mask for
+    a single run length."""
     if isinstance(pyobj, dict):
         return _records(_masks([pyobj]))[0]
     objects = list(pyobj)

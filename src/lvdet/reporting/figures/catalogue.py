@@ -24,7 +24,7 @@ from lvdet.reporting.figures.precision_figure import (
 from lvdet.reporting.figures.reliability_figure import after_calibration, before_calibration
 from lvdet.reporting.figures.score_levels_figure import score_levels
 
-#: A figure of all detectors together, or one for each; None where there is nothing to draw.
+#: One figure for all detectors, or one per detector; None if there is nothing to draw.
 Versions = list[go.Figure | None]
 
 

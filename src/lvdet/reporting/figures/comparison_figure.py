@@ -11,8 +11,8 @@ from lvdet.reporting.figures.style import figure, model_colour, plain
 
 
 def deltas(comparison: Comparison) -> go.Figure:
-    """Points of AP that each detector is above the baseline, by protocol and frequency; filled
-    marks hold."""
+    """How many points of AP each detector is above the baseline, by protocol and frequency group;
+    filled markers are significant."""
     rows = [
         (protocol, metric)
         for protocol, metrics in comparison.compared[0].protocols.items()

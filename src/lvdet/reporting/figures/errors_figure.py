@@ -1,4 +1,4 @@
-"""Where the errors are, and which classes are confused."""
+"""What errors cost, and which classes are confused."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHOWN = 15
 
 
 def error_costs(studies: Sequence[Study]) -> go.Figure:
-    """Points of AP that each kind of error costs, a bar a detector."""
+    """Points of AP that each kind of error costs, one bar per detector."""
     first = studies[0].diagnosis
     fig = figure("", f"points of {first.metric}", barmode="group", hovermode="x unified")
     for place, study in enumerate(studies):
@@ -34,7 +34,7 @@ def error_costs(studies: Sequence[Study]) -> go.Figure:
 
 
 def confusions(study: Study) -> go.Figure | None:
-    """The pairs of classes that are confused most; None where there are none."""
+    """The most confused pairs of classes; None if no classes are confused."""
     rows = study.diagnosis.confusions.rows(SHOWN)[::-1]
     if not rows:
         return None
@@ -42,7 +42,7 @@ def confusions(study: Study) -> go.Figure | None:
     fig.add_trace(
         go.Bar(
             x=[row["count"] for row in rows],
-            # A line each even where names are cut to the same text.
+            # One line per pair, even if shortened names are equal.
             y=list(range(len(rows))),
             customdata=[round(row["highest_score"], 4) for row in rows],
             orientation="h",
@@ -58,6 +58,6 @@ def confusions(study: Study) -> go.Figure | None:
 
 
 def _short(category: dict[str, Any]) -> str:
-    """The name of a class, kept apart from what is written the other way round."""
+    """The name of a class, isolated so that right-to-left text does not affect its neighbours."""
     name = category["name"] or f"class {category['id']}"
     return f"\u2068{plain(shortened(name, 18))}\u2069"

@@ -1,4 +1,4 @@
-"""What limits on detections do."""
+"""AP under limits on detections."""
 
 from __future__ import annotations
 

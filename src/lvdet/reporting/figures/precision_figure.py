@@ -20,7 +20,7 @@ from lvdet.reporting.figures.style import (
 
 
 def pooled_precision(studies: Sequence[Study]) -> go.Figure:
-    """All classes in one ranking, a curve a detector: the area is AP-Pool."""
+    """All classes in one ranking, one curve per detector: the area under it is AP-Pool."""
     fig = _empty()
     for place, study in enumerate(studies):
         line = _line(study.curves.recalls, study.curves.pools["all"], study.name)
@@ -41,7 +41,7 @@ def precision_by_frequency(study: Study) -> go.Figure:
 
 
 def class_precision(studies: Sequence[Study], row: int) -> go.Figure:
-    """One class, a curve a detector (its area is the class's AP), and dotted at IoU 0.5."""
+    """One class, one curve per detector (its area is the class's AP); dotted at IoU 0.5."""
     fig = _empty()
     for place, study in enumerate(studies):
         curves = study.curves

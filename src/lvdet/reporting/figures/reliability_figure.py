@@ -1,4 +1,4 @@
-"""Whether scores are chances: reliability diagrams."""
+"""Reliability diagrams: whether scores are probabilities."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from lvdet.reporting.figures.style import (
 
 
 def reliability(curves: dict[str, ReliabilityCurve]) -> go.Figure:
-    """The share of correct detections by score; on the diagonal, scores are chances. Marks are
-    larger where there are more detections."""
+    """The share of correct detections by score; on the diagonal, scores are probabilities. Larger
+    markers stand for more detections."""
     fig = figure("score", "share of correct detections", hovermode="closest")
     fig.update_xaxes(range=[0, 1])
     fig.update_yaxes(range=[0, 1.02])
@@ -26,7 +26,7 @@ def reliability(curves: dict[str, ReliabilityCurve]) -> go.Figure:
             x=[0, 1],
             y=[0, 1],
             mode="lines",
-            name="calibrated",
+            name="ideal",
             line={"color": GROUP_COLOURS["all"], "width": 1, "dash": "dot"},
             hoverinfo="skip",
         )

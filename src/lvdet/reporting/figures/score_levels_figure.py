@@ -11,9 +11,9 @@ from lvdet.reporting.figures.style import GROUP_NAMES, figure, model_colour, pla
 
 
 def score_levels(studies: Sequence[Study]) -> go.Figure | None:
-    """Boxes from the 25th to the 75th of a hundred detections, whiskers from the 5th to the 95th,
-    the mean dashed; in units of the mean score of frequent classes, where there are any. None
-    where there are no detections."""
+    """Boxes from the 25th to the 75th percentile, whiskers from the 5th to the 95th, the mean
+    dashed; relative to the mean score of frequent classes if there are any. None without
+    detections."""
     shown = [
         {name: level for name, level in study.levels.levels.items() if level.count > 0}
         for study in studies

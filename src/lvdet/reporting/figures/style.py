@@ -1,4 +1,4 @@
-"""What all figures have in common: colours, names of groups, and how text gets into Plotly."""
+"""What all figures share: colours, names of groups, and text that is safe for Plotly."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 
 from lvdet.tables.categories import FREQUENCY_NAMES
 
-#: Detectors, in order. All can be told from a white and from a dark ground.
+#: Detectors, in order. All contrast with a white and with a dark background.
 MODEL_COLOURS = ("#3b7dd8", "#d1701f", "#1a98a6", "#9b5de5", "#c2478f", "#7a8290")
 GROUP_COLOURS = {"all": "#7a8290", "r": "#d64545", "c": "#b3830f", "f": "#2e9e5b"}
 GROUP_DASHES = {"all": "solid", "r": "dot", "c": "dash", "f": "longdash"}
@@ -18,8 +18,8 @@ _LONGEST = 40
 
 
 def plain(text: str) -> str:
-    """Text that Plotly shows as it is, without its middle where it is long: Plotly reads tags,
-    entities and formulas in whatever it draws."""
+    """Text that Plotly shows literally, shortened in the middle if it is long. Plotly interprets
+    tags, entities and formulas in everything it draws."""
     short = shortened(text, _LONGEST)
     for sign, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("$", "&#36;")):
         short = short.replace(sign, entity)
@@ -27,7 +27,7 @@ def plain(text: str) -> str:
 
 
 def shortened(text: str, longest: int) -> str:
-    """Both ends of a text that is longer."""
+    """The text, or both its ends if it is longer than that."""
     if len(text) <= longest:
         return text
     half = (longest - 1) // 2

@@ -70,9 +70,14 @@
   }
   if (modelChoice) modelChoice.addEventListener("change", () => setModel(Number(modelChoice.value)));
 
-  // Pages are printed light, with every figure.
-  addEventListener("beforeprint", () => { printing.now = true; drawAll(); });
-  addEventListener("afterprint", () => { printing.now = false; redraw(); });
+  // Pages are printed light, with every figure and every warning.
+  const folded = [...document.querySelectorAll("details:not([open])")];
+  function setPrinting(now) {
+    printing.now = now;
+    for (const part of folded) part.open = now;
+  }
+  addEventListener("beforeprint", () => { setPrinting(true); drawAll(); });
+  addEventListener("afterprint", () => { setPrinting(false); redraw(); });
 
   // ---- classes
   const classes = data.classes;
@@ -212,6 +217,33 @@
       const box = figure.getBoundingClientRect();
       if (box.top < top || box.bottom > innerHeight) figure.scrollIntoView();
     }
+  }
+
+  // ---- pictures: a detection of a list and its mark in the picture are highlighted together
+  function pick(side, rank) {
+    side.querySelector(".scene").classList.toggle("picking", rank !== null);
+    for (const part of side.querySelectorAll("[data-rank]"))
+      part.classList.toggle("picked", part.dataset.rank === rank);
+  }
+  const rankAt = (target) => target.closest("[data-rank]")?.dataset.rank ?? null;
+  for (const side of document.querySelectorAll(".side")) {
+    const items = [...side.querySelectorAll(".boxes li")];
+    // The list is one stop of the tab key; arrows move inside it.
+    items.forEach((item, place) => { item.tabIndex = place ? -1 : 0; });
+    side.addEventListener("pointerover", (event) => pick(side, rankAt(event.target)));
+    side.addEventListener("pointerleave", () => pick(side, null));
+    side.addEventListener("focusin", (event) => {
+      for (const item of items) item.tabIndex = item === event.target ? 0 : -1;
+      pick(side, rankAt(event.target));
+    });
+    side.addEventListener("focusout", () => pick(side, null));
+    side.addEventListener("keydown", (event) => {
+      const place = items.indexOf(event.target);
+      const next = { ArrowDown: place + 1, ArrowUp: place - 1, Home: 0, End: items.length - 1 }[event.key];
+      if (place < 0 || next === undefined) return;
+      event.preventDefault();
+      items[next]?.focus();
+    });
   }
 
   for (let row = 0; row < classes.name.length; row += 1) rows.push(makeRow(row));

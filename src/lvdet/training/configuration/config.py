@@ -1,4 +1,4 @@
-"""What a training run is made of. The defaults are the paper's."""
+"""The config of a training run. The defaults are the paper's."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ GROUPED = ("federated", "balanced_groups")
 
 @dataclass(frozen=True)
 class Data:
-    """Annotation files in LVIS or COCO format, and the folders that their file names are in.
+    """Annotation files in LVIS or COCO format, and the folders with their images. Paths are
+    relative to the config file's folder. Without `val`, nothing is evaluated during training.
 
     Paths are relative to the config file's folder. Without `val` nothing is evaluated while it
     trains.
@@ -24,14 +25,14 @@ class Data:
 
 @dataclass(frozen=True)
 class Input:
-    """How images are resized and turned around.
+    """How images are resized and flipped.
 
     by:       "shortest" side, or "longest", which is brought to a random one of `sizes`; of two
               sizes with `between`, to any whole number between them
     largest:  pixels of the longest side at most, for "shortest"
     test_by, test_size: the side and the size for prediction; "": as in training; 0: the largest of
               `sizes`
-    flip:     how often an image is turned from left to right
+    flip:     the probability of a horizontal flip
     """
 
     by: str = "shortest"
@@ -67,7 +68,7 @@ class Model:
 
     @property
     def chosen_norm(self) -> str:
-        """`norm`, or what "" stands for."""
+        """`norm`, with "" resolved."""
         return self.norm or ("batch" if self.weights == "none" else "frozen")
 
 
@@ -100,7 +101,7 @@ class Classifier:
 
 @dataclass(frozen=True)
 class Sampler:
-    """Which images are seen how often: "repeat_factor", "uniform" or "class_aware"."""
+    """How often each image is seen: "repeat_factor", "uniform" or "class_aware"."""
 
     name: str = "repeat_factor"
     threshold: float = 1e-3
@@ -108,13 +109,13 @@ class Sampler:
 
 @dataclass(frozen=True)
 class Schedule:
-    """How long, and with which rates.
+    """The length of training and its learning rates.
 
-    batch:        images per step, over all processes
+    batch:        images per step, across all processes
     milestones:   steps after which the rate is multiplied by `decay`
-    warmup_factor, warmup_steps: what of the rate the first step has, and steps until the full
-                  rate; -1: the paper's, 1e-4 and 10,000 for sigmoid, 1e-3 and 1,000 for the
-                  others, but a tenth of all steps at most
+    warmup_factor, warmup_steps: what of the rate the first step has, and steps until the full rate;
+                  -1: the paper's, 1e-4 and 10,000 for sigmoid, 1e-3 and 1,000 for the others, but a
+                  tenth of all steps at most
     warmup_rate:  the rate at the first step, in place of a factor; -1: by the factor
     clip:         largest norm of the gradient; 0: none
     accumulate:   parts in which a process takes its images of a step, one after the other, for less
@@ -137,8 +138,8 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Retrain:
-    """Classifier retraining: where `checkpoint` is given, its weights are the beginning, the
-    classifier's are drawn anew, and nothing else is trained."""
+    """Classifier retraining: if `checkpoint` is given, training starts from its weights, the
+    classifier is initialised anew, and nothing else is trained."""
 
     checkpoint: str = ""
 
@@ -170,7 +171,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Config:
-    """A whole run; the sections of a config file."""
+    """A complete run; the sections of a config file."""
 
     data: Data = field(default_factory=Data)
     input: Input = field(default_factory=Input)

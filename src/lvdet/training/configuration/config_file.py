@@ -43,15 +43,16 @@ _TYPES = {
 _WORDS = {
     str: "a string",
     bool: "true or false",
-    int: "a whole number",
+    int: "an integer",
     float: "a number",
-    tuple[int, ...]: "a list of whole numbers",
+    tuple[int, ...]: "a list of integers",
 }
 
 
 def read_config(path: Path, changes: Sequence[str] = ()) -> Config:
-    """The config in a file, or of a name that ships with lvdet, with changes "section.key=value"
-    of the command line.
+    """Reads a config file, or a config that ships with lvdet by name, and applies
+    "section.key=value" overrides from the command line. Paths become absolute: those in a file are
+    relative to its folder, those in overrides and shipped configs to the current folder.
 
     Paths become absolute: those in a file are relative to its folder, those of changes and of
     configs that ship with lvdet to the current one.
@@ -60,13 +61,13 @@ def read_config(path: Path, changes: Sequence[str] = ()) -> Config:
 
 
 def config_name(path: Path) -> str:
-    """What a config is called: its file's name without the ending, or its name."""
+    """The name of a config: its file's name without the extension, or its own name."""
     known = None if path.is_file() else shipped_file(str(path))
     return (known or path).stem
 
 
 def _located(path: Path) -> Path:
-    """The file, or that of a name."""
+    """The file itself, or the file of a shipped config."""
     known = None if path.is_file() else shipped_file(str(path))
     if known is None and not path.exists() and not path.suffix and path.name == str(path):
         raise InputError(
@@ -76,9 +77,9 @@ def _located(path: Path) -> Path:
 
 
 def _chain(path: Path, after: tuple[Path, ...]) -> list[tuple[Path, dict[str, Any]]]:
-    """A file's values and those it is based on, the base first."""
+    """The values of a file and of the files it is based on, the base first."""
     if path.resolve() in after:
-        raise InputError(f"{after[0]}: base leads back to {path}")
+        raise InputError(f"{after[0]}: base is circular, it leads back to {path}")
     values = _read(path)
     base = values.pop("base", None)
     if base is None:
@@ -109,7 +110,8 @@ def _read(path: Path) -> dict[str, Any]:
 def resolved(
     values: Mapping[str, Any], changes: Sequence[str], where: str, folder: Path | None
 ) -> Config:
-    """The config of nested values; `where` is what errors name. Without a folder paths stay."""
+    """The config of nested values; errors refer to it as `where`. Without a folder, paths are
+    unchanged."""
     file = Path(where) if folder is None else folder / Path(where).name
     return _resolved([(file, dict(values))], changes, where, folder is not None)
 
@@ -120,7 +122,7 @@ def _resolved(
     where: str,
     absolute: bool,
 ) -> Config:
-    """The config of the values of files, the later ones winning."""
+    """The config from the values of several files; later ones win."""
     flat: dict[str, Any] = {}
     for number, (file, values) in enumerate(files, start=1):
         named = where if number == len(files) else str(file)
@@ -149,7 +151,7 @@ def _resolved(
 
 
 def _typed(name: str, value: Any, where: str, folder: Path | None) -> Any:
-    """A value of the type that its key has; an absolute path where it is one."""
+    """A value converted to the type of its key; paths become absolute."""
     if name not in _TYPES:
         raise InputError(f"{where}: unknown key {name}{_nearest(name)}")
     hint = _TYPES[name]
@@ -168,8 +170,8 @@ def _typed(name: str, value: Any, where: str, folder: Path | None) -> Any:
 
 
 def _nearest(name: str) -> str:
-    """What may have been meant: the most similar key of the section, a key of that name in
-    another one, or the most similar section."""
+    """A suggestion: the most similar key of the section, a key with that name in another section,
+    or the most similar section."""
     section, _, key = name.rpartition(".")
     if section in _SECTIONS:
         known = [field.name for field in fields(_SECTIONS[section])]
@@ -184,7 +186,7 @@ def _nearest(name: str) -> str:
 
 
 def _toml_value(text: str) -> Any:
-    """A value as in a file; what is none is a string."""
+    """A value as written in a file; anything that does not parse is a string."""
     try:
         return tomllib.loads(f"value = {text}\n")["value"]
     except tomllib.TOMLDecodeError:

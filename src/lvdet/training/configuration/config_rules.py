@@ -1,4 +1,4 @@
-"""Which values a config may have."""
+"""The valid values of a config."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from lvdet.errors import InputError
 from lvdet.training.configuration.config import Config
 
-#: The values of keys that have few.
+#: The values of keys with a fixed set of choices.
 CHOICES = {
     "input.by": ("shortest", "longest"),
     "input.test_by": ("", "shortest", "longest"),
@@ -36,16 +36,16 @@ def _rising(numbers: tuple[int, ...]) -> bool:
     return all(a < b for a, b in pairwise(numbers))
 
 
-#: What must hold of a value, in words and as a function.
+#: The rule for each value, in words and as a function.
 RULES: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "input.sizes": (
-        "one size or more, each at least 32 and rising",
+        "one or more increasing sizes, each at least 32",
         lambda sizes: bool(sizes) and sizes[0] >= 32 and _rising(sizes),
     ),
     "input.largest": ("at least 32", lambda size: size >= 32),
     "input.test_size": ("0, or at least 32", lambda size: size == 0 or size >= 32),
     "input.flip": ("between 0 and 1", lambda part: 0 <= part <= 1),
-    "model.anchors": ("5 sides, rising", lambda sides: len(sides) == 5 and _rising((0, *sides))),
+    "model.anchors": ("5 increasing sizes", lambda sides: len(sides) == 5 and _rising((0, *sides))),
     "model.weights": ("imagenet, none or a file", bool),
     "classifier.temperature": ("at least 0", lambda value: value >= 0),
     "classifier.rarer_than": ("between 0 and 1", lambda part: 0 <= part <= 1),
@@ -57,7 +57,7 @@ RULES: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "schedule.batch": ("at least 1", lambda batch: batch >= 1),
     "schedule.rate": ("more than 0", lambda rate: rate > 0),
     "schedule.milestones": (
-        "steps from 1, rising",
+        "increasing steps, from 1",
         lambda steps: _rising(steps) and all(step >= 1 for step in steps),
     ),
     "schedule.decay": ("more than 0 and at most 1", lambda factor: 0 < factor <= 1),
@@ -78,7 +78,7 @@ RULES: dict[str, tuple[str, Callable[[Any], bool]]] = {
 
 
 def check_rules(config: Config, where: str) -> None:
-    """Refuses a config with a value that cannot be."""
+    """Raises for a config with an invalid value."""
     values = {
         f"{section}.{key}": value
         for section, content in asdict(config).items()

@@ -14,7 +14,7 @@ _HEADER = re.compile(r"# lvdet train (\S+)\n# (.+)\n# Paper \(([^)]+)\): (.+)\n#
 
 @dataclass(frozen=True)
 class Shipped:
-    """A config by its name, as the comment at its beginning has it.
+    """A shipped config by name, described by the comment at its top.
 
     label:  of the paper's table
     result: what the paper reports
@@ -27,19 +27,19 @@ class Shipped:
 
 
 def shipped_names() -> list[str]:
-    """The names of all, the baseline first."""
+    """All names, the baseline first."""
     names = sorted(path.stem for path in FOLDER.glob("*.toml"))
     return sorted(names, key=lambda name: name != "baseline")
 
 
 def shipped_file(name: str) -> Path | None:
-    """The file of a name, with or without its ending; None where there is none."""
+    """The file of a name, with or without extension; None if there is none."""
     stem = name.removesuffix(".toml")
     return FOLDER / f"{stem}.toml" if stem in shipped_names() else None
 
 
 def shipped_configs() -> list[Shipped]:
-    """All of them."""
+    """All shipped configs."""
     found = []
     for name in shipped_names():
         match = _HEADER.match((FOLDER / f"{name}.toml").read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""Annotation files and folders of images to batches."""
+"""From annotation files and image folders to batches."""
 
 from lvdet.training.data.dataset import Dataset
 from lvdet.training.data.loader import Loader

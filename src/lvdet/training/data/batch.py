@@ -1,4 +1,4 @@
-"""The images and objects of one step, in tensors of fixed sizes."""
+"""The images and objects of one step, in tensors of fixed size."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from dataclasses import dataclass, fields, replace
 import torch
 from torch import Tensor
 
-#: Side of a mask tile in pixels.
+#: Side length of a mask tile in pixels.
 TILE = 112
 
 
 @dataclass(frozen=True)
 class Objects:
-    """The objects of B images, each with room for G of them.
+    """The objects of B images, each with room for G objects.
 
     box:   [B, G, 4] float32 x1, y1, x2, y2 in pixels of the resized image
-    label: [B, G] int64 class rows from 0; -1 where there is no object
+    label: [B, G] int64 class rows from 0; -1 if there is no object
     tile:  [B, G, T, T] uint8, the part of an object's mask inside its frame: 1 inside the object
-    frame: [B, G, 4] float32 x0, y0, sx, sy: the point (x, y) of the image is at
-           ((x - x0) * sx, (y - y0) * sy) of the tile; outside of the tile there is no object.
-           0 where there is no object, or its mask has no part inside the image
+    frame: [B, G, 4] float32 x0, y0, sx, sy: the point (x, y) of the image is at ((x - x0) * sx, (y
+           - y0) * sy) of the tile; outside of the tile there is no object. 0 if there is no object,
+           or its mask has no part inside the image
     """
 
     box: Tensor
@@ -37,7 +37,7 @@ class Batch:
     pixels: [B, 3, H, W] uint8 RGB; H and W are multiples of 32
     size:   [B, 2] int64 height and width of each resized image
     seed:   [B] int64, what everything that is random about the image depends on
-    objects: None where nothing is known of the images
+    objects: None if nothing is known of the images
     """
 
     pixels: Tensor
@@ -47,24 +47,24 @@ class Batch:
 
     @property
     def tensors(self) -> list[Tensor]:
-        """All there are."""
+        """All tensors."""
         objects = self.objects
         of_objects = [getattr(objects, f.name) for f in fields(Objects)] if objects else []
         return [self.pixels, self.size, self.seed, *of_objects]
 
     def each(self, change: Callable[[Tensor], Tensor]) -> Batch:
-        """The batch of changed tensors."""
+        """The batch with each tensor changed."""
         pixels, size, seed, *of_objects = map(change, self.tensors)
         return Batch(pixels, size, seed, Objects(*of_objects) if self.objects else None)
 
     def parts(self, number: int) -> list[Batch]:
-        """As many batches of equal size, of the images in their order."""
+        """Splits it into batches of equal size, with the images in order."""
         size = len(self.seed) // number
         rows = [slice(size * part, size * (part + 1)) for part in range(number)]
         return [self.each(lambda tensor, some=some: tensor[some]) for some in rows]  # type: ignore[misc]
 
     def to(self, device: torch.device, *, channels_last: bool = False) -> Batch:
-        """The same on a device; pinned memory is copied while the host goes on.
+        """The same batch on a device; pinned memory is copied asynchronously.
 
         channels_last: the colours of a pixel beside each other, as convolutions may want them
         """
@@ -74,5 +74,5 @@ class Batch:
         return replace(moved, pixels=moved.pixels.contiguous(memory_format=torch.channels_last))
 
     def pin_memory(self) -> Batch:
-        """The same in memory that a GPU can copy from by itself."""
+        """The same batch in pinned memory."""
         return self.each(Tensor.pin_memory)

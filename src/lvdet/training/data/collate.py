@@ -1,4 +1,4 @@
-"""Samples to a batch."""
+"""Collates samples into a batch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROOM = 8
 
 
 def collate(samples: Sequence[Sample]) -> Batch:
-    """The batch of samples, with room for as many objects as the fullest image has."""
+    """The batch of samples, with room for the objects of the fullest image."""
     images = [sample.pixels for sample in samples]
     room = _up(max(1, *(len(sample.label) for sample in samples)), ROOM)
     batch = len(samples)

@@ -1,4 +1,4 @@
-"""Images and the objects on them, as columns."""
+"""Images and their objects, as columns."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Dataset:
         return len(self.image_ids)
 
     def path(self, row: int) -> Path:
-        """The file of an image."""
+        """The path of an image."""
         begin = self.file_ends[row - 1] if row else 0
         name = self.file_names[begin : self.file_ends[row]].tobytes()
         return self.folder / os.fsdecode(name)
@@ -66,31 +66,31 @@ class Dataset:
 
     @cached_property
     def instance_count(self) -> NDArray[np.int64]:
-        """[K] annotations of each class."""
+        """[K] the number of annotations of each class."""
         return np.bincount(self.label, minlength=len(self.category_ids)).astype(np.int64)
 
     @cached_property
     def image_count(self) -> NDArray[np.int64]:
-        """[K] images with an annotation of each class."""
+        """[K] the number of images with annotations of each class."""
         classes = self._pairs[1]
         return np.bincount(classes, minlength=len(self.category_ids)).astype(np.int64)
 
     @cached_property
     def image_classes(self) -> list[NDArray[np.int64]]:
-        """For each image the rows of the classes on it, ascending."""
+        """For each image, the rows of its classes, ascending."""
         images, classes = self._pairs
         ends = np.cumsum(np.bincount(images, minlength=len(self)))
         return np.split(classes, ends[:-1]) if len(self) else []
 
     @cached_property
     def trainable(self) -> NDArray[np.int64]:
-        """The rows of the images with an annotation. As in Detectron2, the others are not
-        trained on."""
+        """The rows of images with annotations. As in Detectron2, other images are not trained
+        on."""
         return np.flatnonzero(np.diff(self.first))
 
     @cached_property
     def _pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Image and class of each pair of them that occurs, in order."""
+        """The distinct pairs of image and class, in order."""
         classes = max(1, len(self.category_ids))
         image = np.repeat(np.arange(len(self)), np.diff(self.first))
         pairs = np.unique(image * classes + self.label)

@@ -1,4 +1,4 @@
-"""Image files to RGB."""
+"""Reads image files as RGB."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def read_picture(path: Path) -> Image.Image:
         raise InputError(f"{path}: no such file") from None
     except Exception as error:  # decoders raise whatever they stumble over
         reason = " ".join(str(error).split()) or type(error).__name__
-        raise InputError(f"{path}: the image cannot be read: {reason}") from None
+        raise InputError(f"{path}: cannot read the image: {reason}") from None
 
 
 def _rgb(image: Image.Image) -> Image.Image:
-    if image.mode.startswith("I"):  # 16 bits, which Pillow would cut at 255
+    if image.mode.startswith("I"):  # 16 bits, which Pillow would clip at 255
         grey = np.asarray(image).astype(np.int64) >> 8
         image = Image.fromarray(grey.clip(0, 255).astype(np.uint8))
     elif image.mode == "F":

@@ -1,4 +1,4 @@
-"""Where the images of an annotation file are."""
+"""Locates the images of an annotation file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def find_images(source: Path, images: Images, folder: Path) -> list[str]:
     if not len(images):
         raise InputError(f"{source}: no images")
     if not folder.is_dir():
-        raise InputError(f"{folder}: no such folder, expected the images in it")
+        raise InputError(f"{folder}: no such image folder")
     listed: dict[str, set[str]] = {}
     found: list[str] = []
     missing: list[str] = []
@@ -32,8 +32,8 @@ def find_images(source: Path, images: Images, folder: Path) -> list[str]:
         for name in (whole, address):
             if _leaves(name):
                 raise InputError(
-                    f"{source}: image {number} has the file name {name!r}, which leads out of the "
-                    "folder of images"
+                    f"{source}: image {number} has the file name {name!r}, which lies outside "
+                    "the image folder"
                 )
         leaves = [name.rpartition("/")[2] for name in (whole, address)]
         for name in dict.fromkeys((whole, address, *leaves)):
@@ -56,7 +56,7 @@ def find_images(source: Path, images: Images, folder: Path) -> list[str]:
 
 
 def _leaves(name: str) -> bool:
-    """Whether the name can lead out of the folder it is in."""
+    """Whether the name can refer to something outside its folder."""
     path = PurePosixPath(name.replace("\\", "/"))
     return path.is_absolute() or ".." in path.parts or "\0" in name
 

@@ -23,7 +23,7 @@ _OBJECTS = 50
 
 
 class Loader:
-    """One process's batches for the steps from `start_step` until before `steps`.
+    """One process's batches for the steps from `start_step` up to `steps` (exclusive).
 
     A step has `config.schedule.batch` images in all, which come from the sampler's endless
     stream; process number `rank` of `world` has its equal part of them. What is random about a
@@ -67,7 +67,7 @@ class Loader:
         return work_ahead(make, self._jobs, self._config.run.workers, self._bytes())
 
     def _jobs(self) -> Iterator[list[tuple[int, int]]]:
-        """For each step the rows of its images, and their positions in the stream."""
+        """For each step, the rows of its images and their positions in the stream."""
         whole = self._config.schedule.batch
         rows = stream(self._sampler, self._config.run.seed, self._steps.start * whole)
         for step in self._steps:
@@ -76,7 +76,7 @@ class Loader:
             yield [(of_step[i], first + i) for i in range(self._skip, self._skip + self._share)]
 
     def _bytes(self) -> int:
-        """Of a batch of large images, with a quarter of the most objects."""
+        """The bytes of a batch of large images, with a quarter of the most objects."""
         options = self._config.input
         largest = max(options.sizes)
         other = largest if options.by == "longest" else max(largest, options.largest)

@@ -1,4 +1,4 @@
-"""Processes that make batches ahead of time."""
+"""Worker processes that prepare batches ahead of time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SHARED_MEMORY = "/dev/shm"
 
 @dataclass(frozen=True)
 class _Failure:
-    """An error on its way from a worker: raised there, it would arrive as a traceback."""
+    """An error passed on from a worker; raised there, it would arrive as a traceback."""
 
     text: str
 
@@ -57,7 +57,7 @@ class _Jobs(data.Sampler[Any]):
 def work_ahead(
     make: Callable[[Any], T], jobs: Callable[[], Iterator[Any]], workers: int, size: int
 ) -> Iterator[T]:
-    """What `make` makes of each job, in the order of the jobs.
+    """The results of `make` for each job, in order.
 
     workers: processes; 0: none beside this one, -1: one per core, up to MOST
     size:    bytes of the largest outcome, roughly
@@ -68,7 +68,7 @@ def work_ahead(
     asked = workers
     workers, ahead = plan(asked, size)
     if asked and not workers:
-        _say(
+        _print_once(
             f"{SHARED_MEMORY} has no room for 2 batches of {size / 1e6:,.0f} MB per process, so "
             "images are loaded without extra processes, which is slow; enlarge it "
             "(docker run --shm-size)"
@@ -93,15 +93,15 @@ def work_ahead(
         if not str(error).startswith("DataLoader worker"):
             raise
         raise InputError(
-            f"one of {workers} processes that load images was killed, perhaps for lack of memory; "
-            "try fewer run.workers"
+            f"one of {workers} processes that load images was killed, probably for lack "
+            "of memory; try fewer run.workers"
         ) from None
 
 
 def _quietly(loader: data.DataLoader[Any]) -> Iterator[Any]:
     """The loader's outcomes. torch would raise wherever the main thread is at the moment that a
     worker dies, in the middle of a step or of a file; without its handler it raises in here, when
-    the worker's next outcome is asked for."""
+    the worker's next outcome is requested."""
     before = signal.getsignal(signal.SIGCHLD)
     outcomes = iter(loader)
     if threading.current_thread() is threading.main_thread():
@@ -115,14 +115,15 @@ def _ignore_signals(worker: int) -> None:
 
 
 @cache
-def _say(text: str) -> None:
-    """A line on stderr, once; of several processes the first one's."""
+def _print_once(text: str) -> None:
+    """Prints a line to stderr once, from the first process only."""
     if os.environ.get("RANK", "0") == "0":
         print(f"note: {text}", file=sys.stderr, flush=True)
 
 
 def plan(workers: int, size: int) -> tuple[int, int]:
-    """Processes, and batches each is ahead, so that all of them have room in shared memory.
+    """The number of workers, and of batches that each prepares ahead, so that they all fit in
+    shared memory.
 
     Containers often have 64 MB of it, and a worker that finds none left is killed. Cores and
     memory are shared by the processes that torchrun started on this machine.
@@ -140,7 +141,7 @@ def plan(workers: int, size: int) -> tuple[int, int]:
 
 
 def sharing() -> int:
-    """How many processes torchrun has started on this machine."""
+    """The number of processes that torchrun started on this machine."""
     text = os.environ.get("LOCAL_WORLD_SIZE", "1")
     return max(1, int(text)) if text.isdecimal() else 1
 

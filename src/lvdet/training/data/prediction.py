@@ -1,4 +1,4 @@
-"""Images without annotations, in batches."""
+"""Batches of images without annotations."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lvdet.training.data.training_samples import resize_picture
 
 @dataclass(frozen=True)
 class PredictionBatch:
-    """Some images to predict on.
+    """Some images to predict.
 
     ids: [B] of the images
     original_size: int64[B, 2] height and width of the files' images
@@ -32,15 +32,15 @@ class PredictionBatch:
     original_size: Tensor
 
     def pin_memory(self) -> PredictionBatch:
-        """The same in memory that a GPU can copy from by itself."""
+        """The same batch in pinned memory."""
         return PredictionBatch(self.batch.pin_memory(), self.ids, self.original_size.pin_memory())
 
 
 def prediction_batches(
     images: Sequence[tuple[int, Path]], size: config.Input, batch: int, workers: int
 ) -> Iterator[PredictionBatch]:
-    """The images in the order given, `batch` at a time, in the size for prediction; the last may
-    be fewer."""
+    """The images in the given order, `batch` at a time, at the size for prediction; the last batch
+    may be smaller."""
     size = prediction_input(size)
     side = prediction_size(size)
     other = side if size.by == "longest" else max(side, size.largest)

@@ -1,4 +1,4 @@
-"""To which size an image is brought."""
+"""The size to which an image is resized."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lvdet.training.configuration import config
 
 
 def draw_size(options: config.Input, random: np.random.Generator) -> int:
-    """The size of one training sample: one of those given, or any between the two."""
+    """The size of one training sample: one of the given sizes, or any size between the two."""
     if options.between:
         return int(random.integers(min(options.sizes), max(options.sizes) + 1))
     return options.sizes[int(random.integers(len(options.sizes)))]
@@ -24,7 +24,7 @@ def prediction_size(options: config.Input) -> int:
 
 
 def prediction_input(options: config.Input) -> config.Input:
-    """The options by which images are resized for prediction."""
+    """The resizing options for prediction."""
     return replace(options, by=options.test_by or options.by)
 
 

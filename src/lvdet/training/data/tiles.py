@@ -1,4 +1,4 @@
-"""Masks to tiles: the pixels of an object inside its frame."""
+"""Converts masks to tiles: the pixels of an object inside its frame."""
 
 from __future__ import annotations
 
@@ -73,14 +73,14 @@ def _frame(bounds: list[float], size: tuple[int, int]) -> Frame | None:
 
 
 def _points(masks: Masks, row: int) -> NDArray[np.float64]:
-    """[n, 2] the points of all polygons of a row, to be changed in place."""
+    """[n, 2] the points of all polygons of a row, to modify in place."""
     content = masks.data[masks.offsets[row] : masks.offsets[row + 1]]
     head = 4 * (1 + int(content[:4].view(np.uint32)[0]))
     return content[head:].view(np.float64).reshape(-1, 2)
 
 
 def _sources(begin: int, length: int, original: int, resized: int) -> NDArray[np.int64]:
-    """The pixel of the original that the centre of each of a tile's pixels is in."""
+    """The pixel of the original image that contains the centre of each tile pixel."""
     samples = min(length, TILE)
     centre = begin + (np.arange(samples) + 0.5) * (length / samples)
     found: NDArray[np.int64] = (centre * original / resized).astype(np.int64)

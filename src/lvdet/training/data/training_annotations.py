@@ -21,7 +21,7 @@ SHORTEST = 1.0
 def read_dataset(
     annotations: Path, images: Path, *, name: str = "train", progress: Progress | None = None
 ) -> Dataset:
-    """The dataset of an annotation file and the folder that its images are in.
+    """The dataset of an annotation file and its image folder.
 
     Crowds are left out, and so are boxes with, inside the image, a side of less than one pixel.
     Counts are of what is left; those in the file are not read.

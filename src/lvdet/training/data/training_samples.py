@@ -1,4 +1,4 @@
-"""One image with its objects, resized and perhaps turned around."""
+"""One image with its objects, resized and possibly flipped."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ class Sample:
 
 
 def make_sample(dataset: Dataset, row: int, position: int, options: config.Config) -> Sample:
-    """The image of a row as it is seen at a position of the stream.
+    """The image of a row as it is seen at a position of the stream. Its randomness depends only on
+    the run's seed and that position.
 
     What is random about it depends on the run's seed and the position alone.
     """
@@ -48,8 +49,8 @@ def make_sample(dataset: Dataset, row: int, position: int, options: config.Confi
     original = int(dataset.size[row, 0]), int(dataset.size[row, 1])
     if picture.size != original[::-1]:
         raise InputError(
-            f"{path}: the image is {picture.width} x {picture.height} pixels, the annotations "
-            f"say {original[1]} x {original[0]}"
+            f"{path}: the image is {picture.width} x {picture.height} pixels, but the "
+            f"annotations say {original[1]} x {original[0]}"
         )
     size = resized(*original, side, options.input)
     pixels = resize_picture(picture, size, flip)
@@ -68,8 +69,8 @@ def make_sample(dataset: Dataset, row: int, position: int, options: config.Confi
 def resize_picture(
     picture: Image.Image, size: tuple[int, int], flip: bool = False
 ) -> NDArray[np.uint8]:
-    """uint8[h, w, 3] of the image in another size (height, width), smoothed where it shrinks, and
-    then perhaps turned from left to right."""
+    """uint8[h, w, 3] the image at another size (height, width), antialiased when shrunk, and
+    possibly flipped horizontally."""
     if picture.size != size[::-1]:
         picture = picture.resize(size[::-1], Image.Resampling.BILINEAR)
     if flip:

@@ -1,1 +1,1 @@
-"""The steps of a run."""
+"""The training loop."""

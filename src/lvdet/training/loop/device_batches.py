@@ -1,4 +1,4 @@
-"""Batches on the device, copied while it works on the one before."""
+"""Copies batches to the device while it works on the previous one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ends a run, in one line that says what to do."""
+"""Errors that end a run, in one line with advice."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def explained(run: Training) -> Iterator[None]:
-    """Says of weights that are no numbers, and of memory that is full, what may help."""
+    """Adds advice to errors about non-finite weights and exhausted memory."""
     try:
         yield
     except NotFiniteError as error:
@@ -39,7 +39,8 @@ def explained(run: Training) -> Iterator[None]:
 
 
 def loading_failed(failure: Exception | None, kept: str) -> LvdetError:
-    """The error to raise where a batch cannot be loaded; without a failure, another process's.
+    """The error to raise if a batch cannot be loaded; without a failure of its own, reports another
+    process's.
 
     kept: which checkpoint there is
     """

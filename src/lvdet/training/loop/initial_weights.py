@@ -1,4 +1,4 @@
-"""The detector that a run begins with: new, of other weights, or of its own last checkpoint."""
+"""The detector at the start of a run: new, from other weights, or from its own last checkpoint."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Begun:
-    """A detector on its device, and the steps it has been trained for."""
+class StartingPoint:
+    """A detector on its device, and the number of steps it has been trained for."""
 
     detector: Detector
     step: int
@@ -37,8 +37,8 @@ class Begun:
 
 def begin_model(
     config: Config, vocabulary: Vocabulary, checkpoint: Path | None, process: Process
-) -> Begun:
-    """Builds the detector of a config, with all weights that it begins with.
+) -> StartingPoint:
+    """Builds the detector of a config with its initial weights.
 
     checkpoint: of this run, to resume from. What it does not train is not trained again.
     """
@@ -53,20 +53,21 @@ def begin_model(
         begin_retraining(detector, config, vocabulary)
     elif is_own(config.model.weights):
         file = find_checkpoint(Path(config.model.weights))
-        told = describe(file)
-        told.vocabulary.require_classes_of(vocabulary, file)
-        require_same_network(told.config, config, file)
+        described = describe(file)
+        described.vocabulary.require_classes_of(vocabulary, file)
+        require_same_network(described.config, config, file)
         _take(detector, file)
-        if told.config.retrain.checkpoint:  # it trained nothing but the classifier
+        if described.config.retrain.checkpoint:  # it trained nothing but the classifier
             detector.requires_grad_(True)
     detector = cast("Detector", with_shared_statistics(detector, process))
     if config.run.channels_last:
         detector = detector.to(memory_format=torch.channels_last)
-    return Begun(detector.to(process.device), step)
+    return StartingPoint(detector.to(process.device), step)
 
 
 def settled(config: Config) -> Config:
-    """The config with the network that the weights are made for, where it leaves that to them."""
+    """The config, completed with the network that the weights are made for where it leaves that
+    open."""
     weights = config.retrain.checkpoint or config.model.weights
     if config.model.stride_in or weights in ("imagenet", "none"):
         return config
@@ -80,15 +81,15 @@ def settled(config: Config) -> Config:
 
 
 def is_own(weights: str) -> bool:
-    """Whether weights are a whole detector's of lvdet, not those of a backbone."""
+    """Whether weights are those of a whole lvdet detector rather than a backbone."""
     path = Path(weights)
     return weights not in ("imagenet", "none") and (path.suffix == ".safetensors" or path.is_dir())
 
 
 def _take(detector: Detector, file: Path) -> Described:
-    """Weights, and which of them are trained."""
-    told = describe(file)
+    """Loads weights, and which of them are trained."""
+    described = describe(file)
     put_weights(detector, read_tensors(file)[0], file)
     for name, parameter in detector.named_parameters():
-        parameter.requires_grad_(name not in told.fixed)
-    return told
+        parameter.requires_grad_(name not in described.fixed)
+    return described

@@ -81,7 +81,7 @@ class Training:
         torch.set_float32_matmul_precision("high")
 
     def run_steps(self, batches: Iterable[Batch]) -> None:
-        """All steps that are left: logs, saves and evaluates when it is time, and at the end."""
+        """Runs all remaining steps; logs, saves and evaluates on schedule and at the end."""
         every, steps = self.config.run, self.schedule.steps
         try:
             if self._evaluation_is_missing():
@@ -105,9 +105,9 @@ class Training:
                 self.line.end()
 
     def _next(self, source: Iterator[Batch]) -> Batch:
-        """The next batch. Where a process was told to stop, or cannot load its part, all of them
-        learn it here, between two steps, keep what is finished and raise."""
-        begun = time.monotonic()
+        """The next batch. If a process received a signal or cannot load its part, all processes
+        learn of it here, between two steps, save the finished steps and raise."""
+        started = time.monotonic()
         batch: Batch | None = None
         failure: Exception | None = None
         try:
@@ -117,16 +117,16 @@ class Training:
             failure = LvdetError(f"the data ended before step {self.step + 1:,}")
         except (LvdetError, OSError, MemoryError) as error:
             failure = error
-        told = self.process.largest(self.stop.signal or (FAILED if failure else 0))
-        self.losses.waited += time.monotonic() - begun
-        if told == FAILED:
+        signal = self.process.largest(self.stop.signal or (FAILED if failure else 0))
+        self.losses.waited += time.monotonic() - started
+        if signal == FAILED:
             raise loading_failed(failure, self.keep_finished()) from None
-        if told or batch is None:
-            self._end(told)
+        if signal or batch is None:
+            self._end(signal)
         return batch
 
     def train_step(self, batch: Batch) -> None:
-        """A step with a batch on the device."""
+        """Runs one step with a batch on the device."""
         torch.manual_seed(step_seed(self.config.run.seed, self.step))
         losses = self.graphs.differentiate(batch) if self.graphs is not None else None
         if losses is None:
@@ -137,7 +137,7 @@ class Training:
         descend(self.model, self.optimizer, rate, self.schedule.clip)
 
     def _graphs(self) -> StepGraphs | None:
-        """Steps as CUDA graphs, for a GPU that takes all images of a step at once."""
+        """CUDA graphs of steps, for a GPU that processes all images of a step at once."""
         whole = self.process.world == 1 and self.schedule.accumulate == 1
         if self.process.device.type != "cuda" or not whole or not self.config.run.cuda_graphs:
             return None
@@ -149,7 +149,7 @@ class Training:
             fix_statistics(self.model)
 
     def _record(self) -> None:
-        """A line of the log on the steps since the last one."""
+        """Logs the steps since the last record."""
         self.losses.fetch(self.step)
         count = len(self.losses.fetched)
         means, seconds, waited = self.losses.finish()
@@ -172,7 +172,7 @@ class Training:
             self.line.record({**record, "seconds_left": left}, self.schedule.steps)
 
     def _save(self) -> None:
-        """A checkpoint, unless a loss or a weight is not finite."""
+        """Saves a checkpoint, unless a loss or a weight is not finite."""
         self.losses.fetch(self.step)
         target = checkpoint_after(self.folder, self.step)
         if not self.process.first or not self.step or target in checkpoints(self.folder):
@@ -201,7 +201,7 @@ class Training:
         )
 
     def _end(self, number: int) -> NoReturn:
-        """Saves and stops because of a signal; the first process has written before one ends."""
+        """Saves and stops because of a signal; no process ends before the first one has written."""
         self._save()
         self.process.wait_for_all()
         steps = f"{self.step:,} of {self.schedule.steps:,} steps"
@@ -214,22 +214,22 @@ class Training:
         )
 
     def keep_finished(self) -> str:
-        """Saves the steps that were finished, if that is possible; says which checkpoint there
-        is. All processes do so together."""
+        """Saves the finished steps if possible; says which checkpoint there is. All processes do so
+        together."""
         with suppress(LvdetError, RuntimeError):
             self._save()
         self.process.wait_for_all()
         return self.last_good()
 
     def last_good(self) -> str:
-        """Which checkpoint there is, in words."""
+        """The last checkpoint, in words."""
         found = checkpoints(self.folder)
         return (
             f"the last good checkpoint is {found[-1]}" if found else "no checkpoint was written yet"
         )
 
     def _evaluation_is_missing(self) -> bool:
-        """A run that was killed while it evaluated does so again."""
+        """Whether a run was killed during an evaluation, which is then repeated."""
         due = self.step == self.schedule.steps or _due(self.step, self.config.run.evaluate_every)
         if self.evaluate is None or not due or not self.step:
             return False
@@ -237,7 +237,8 @@ class Training:
         return bool(self.process.largest(missing))
 
     def _evaluate(self) -> None:
-        """All processes predict, the first one evaluates; not after a signal, but when resumed."""
+        """All processes predict and the first one evaluates. Skipped after a signal; done on
+        resuming."""
         if self.evaluate is None:
             return
         number = self.process.largest(self.stop.signal)
@@ -245,20 +246,20 @@ class Training:
             self._end(number)
         if self.line is not None:
             self.line.end()
-        begun = time.monotonic()
+        started = time.monotonic()
         self.detector.eval()
         with self.process.together():
             outcome = self.evaluate(
                 self.detector, self.config, self.folder, self.step, self.process
             )
             if self.log is not None:
-                seconds = time.monotonic() - begun
+                seconds = time.monotonic() - started
                 record = {"step": self.step, "time": time.time(), "seconds": seconds}
                 self.log.write({**record, "evaluation": outcome})
                 remove_predictions(self.folder, self.config.run.keep)
                 if self.line is not None:
                     self.line.say(evaluation_text(self.step, outcome))
-        self.losses.begun += time.monotonic() - begun
+        self.losses.started += time.monotonic() - started
         self._train_mode()
 
 

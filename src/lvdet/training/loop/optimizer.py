@@ -14,7 +14,7 @@ from lvdet.training.configuration.config import Schedule
 
 
 def build_optimizer(model: nn.Module, schedule: Schedule) -> torch.optim.SGD:
-    """SGD over what is trained. Weights and biases decay alike, those of normalisation layers do
+    """SGD over the trained parameters. Weights and biases decay alike, but normalisation layers do
     not, as in Detectron2, which the paper used."""
     of_norms = {
         id(parameter)
@@ -37,7 +37,7 @@ def build_optimizer(model: nn.Module, schedule: Schedule) -> torch.optim.SGD:
 
 
 def momenta(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """What the optimiser remembers, by name of the parameter."""
+    """The optimiser's momenta, by parameter name."""
     return {
         name: optimizer.state[parameter]["momentum_buffer"]
         for name, parameter in model.named_parameters()
@@ -48,7 +48,7 @@ def momenta(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Ten
 def load_momenta(
     model: nn.Module, optimizer: torch.optim.Optimizer, found: Mapping[str, Tensor], where: object
 ) -> None:
-    """Lets the optimiser remember; momenta lie in memory as their parameters do."""
+    """Restores momenta, which are stored in memory like their parameters."""
     parameters = dict(model.named_parameters())
     for name, tensor in found.items():
         if name not in parameters or parameters[name].shape != tensor.shape:

@@ -1,4 +1,4 @@
-"""The processes that train together, one a GPU, as torchrun starts them."""
+"""The processes that train together, one per GPU, as started by torchrun."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from torch.nn.parallel import DistributedDataParallel
 
 from lvdet.errors import AnotherProcessError, InputError, LvdetError
 
-#: How long the others wait while one evaluates.
+#: How long the other processes wait while one evaluates.
 PATIENCE = timedelta(days=1)
 
 
 def mean_over_processes(count: Tensor) -> Tensor:
-    """The mean of a tensor over all processes; the tensor itself where there is one.
+    """The mean of a tensor over all processes; the tensor itself if there is only one.
 
     Gradients of the processes are averaged. So a loss whose parts are divided by the mean count
     has the gradient that one process with all images would have.
@@ -58,45 +58,45 @@ class Process:
 
     @property
     def first(self) -> bool:
-        """Whether it is the one that writes."""
+        """Whether this is the process that writes files."""
         return self.rank == 0
 
     def largest(self, number: int) -> int:
-        """The largest number that any process says; hosts wait for each other, devices go on."""
+        """The largest number that any process passes; hosts wait for each other, devices do not."""
         if self.world == 1:
             return number
-        told = torch.tensor(number)
-        dist.all_reduce(told, dist.ReduceOp.MAX, self.control)
-        return int(told)
+        highest = torch.tensor(number)
+        dist.all_reduce(highest, dist.ReduceOp.MAX, self.control)
+        return int(highest)
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """What all processes do, each its part. None goes on before all are done; where one of
-        them fails, it raises its error, and the others an `AnotherProcessError`."""
+        """Runs a part of each process. None continues before all are done; if one fails, it raises
+        its error and the others raise `AnotherProcessError`."""
         failure: Exception | None = None
         try:
             yield
         except Exception as error:
             failure = error
         mine = failure is not None and not isinstance(failure, AnotherProcessError)
-        told = self.largest(self.world - self.rank if mine else 0)
-        if failure is not None and (told == self.world - self.rank or not mine):
+        failed = self.largest(self.world - self.rank if mine else 0)
+        if failure is not None and (failed == self.world - self.rank or not mine):
             raise failure
-        if told:
+        if failed:
             raise AnotherProcessError("another process failed")
 
     def wait_for_all(self) -> None:
-        """Until every process has come here."""
+        """Waits until every process has reached this point."""
         if self.world > 1:
             dist.barrier(self.control)
 
 
 @contextmanager
 def joined(device: str | None = None) -> Iterator[Process]:
-    """This process among those that torchrun started (RANK, WORLD_SIZE and LOCAL_RANK in the
+    """This process among those started by torchrun (RANK, WORLD_SIZE and LOCAL_RANK in the
     environment), or alone.
 
-    device: "cuda" or "cpu"; None: a GPU where there is one.
+    device: "cuda" or "cpu"; None: a GPU if there is one.
     """
     if device == "cuda" and not torch.cuda.is_available():
         raise InputError("--device is cuda, but PyTorch finds no GPU")
@@ -106,8 +106,8 @@ def joined(device: str | None = None) -> Iterator[Process]:
     if kind == "cuda":
         if local >= torch.cuda.device_count():
             raise InputError(
-                f"process {local} has no GPU: this machine has {torch.cuda.device_count()}; start "
-                "as many processes"
+                f"process {local} has no GPU: this machine has {torch.cuda.device_count()}; "
+                "start one process per GPU"
             )
         place = torch.device("cuda", local)
         torch.cuda.set_device(place)
@@ -124,7 +124,7 @@ def joined(device: str | None = None) -> Iterator[Process]:
         if isinstance(error, dist.DistError) or "gloo" in str(error):
             first = str(error).strip().splitlines()[0]
             raise LvdetError(
-                f"process {rank} lost the others, see their messages ({first[:120]})"
+                f"process {rank} lost contact with the others, see their messages ({first[:120]})"
             ) from None
         raise
     finally:
@@ -140,7 +140,7 @@ def _number(name: str) -> int:
 
 
 def parallel(model: nn.Module, process: Process) -> nn.Module:
-    """The model, whose gradients are averaged over the processes.
+    """The model, with gradients averaged over the processes.
 
     Every parameter that is trained takes part in each step, with fixed-size samples also where
     an image has no object: none is looked for that does not.
@@ -161,12 +161,12 @@ def parallel(model: nn.Module, process: Process) -> nn.Module:
 
 
 def has_statistics(model: nn.Module) -> bool:
-    """Whether batch normalisation follows the batches."""
+    """Whether batch normalisation uses the statistics of batches."""
     return any(isinstance(module, _BatchNorm) for module in model.modules())
 
 
 def with_shared_statistics(model: nn.Module, process: Process) -> nn.Module:
-    """Batch normalisation over the images of all processes; only GPUs can."""
+    """Batch normalisation over the images of all processes; requires GPUs."""
     if process.world == 1 or process.device.type != "cuda" or not has_statistics(model):
         return model
     convert: Any = nn.SyncBatchNorm.convert_sync_batchnorm

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 
 def begin_retraining(detector: Detector, config: Config, vocabulary: Vocabulary) -> None:
-    """Gives a detector the weights of the first phase, draws the classifier's anew, and trains
-    nothing but them. The classifier may be another one than that of the first phase."""
+    """Loads a detector with the weights of the first phase, initialises its classifier anew, and
+    trains only that. The classifier may differ from the first phase's."""
     file = find_checkpoint(Path(config.retrain.checkpoint))
-    told = describe(file)
-    told.vocabulary.require_classes_of(vocabulary, file)
-    require_same_network(told.config, config, file)
+    described = describe(file)
+    described.vocabulary.require_classes_of(vocabulary, file)
+    require_same_network(described.config, config, file)
     mine = classifier_names(detector)
     tensors = {name: t for name, t in read_tensors(file)[0].items() if not name.startswith(mine)}
     state = detector.state_dict()
@@ -42,20 +42,20 @@ def begin_retraining(detector: Detector, config: Config, vocabulary: Vocabulary)
 
 
 def train_only_classifiers(detector: Detector) -> None:
-    """Leaves nothing to be trained but the classifiers."""
+    """Freezes everything except the classifiers."""
     detector.requires_grad_(False)
     for classifier in detector.classifiers:
         classifier.requires_grad_(True)
 
 
 def classifier_names(detector: Detector) -> tuple[str, ...]:
-    """How the names of the classifiers' weights begin."""
+    """The prefixes of the classifiers' weights."""
     classifiers = {id(classifier) for classifier in detector.classifiers}
     return tuple(f"{n}." for n, module in detector.named_modules() if id(module) in classifiers)
 
 
 def fix_statistics(model: nn.Module) -> None:
-    """Keeps the statistics of batch normalisation as they are; after each `model.train()`."""
+    """Freezes the statistics of batch normalisation; call it after each `model.train()`."""
     for module in model.modules():
         if isinstance(module, _BatchNorm):
             module.eval()

@@ -30,7 +30,7 @@ def resolved_schedule(config: Config) -> Schedule:
 
 
 def require_full_rate(schedule: Schedule) -> None:
-    """Refuses a run that ends before its warm-up does."""
+    """Raises for a run that would end before its warm-up."""
     if schedule.warmup_steps > schedule.steps:
         raise InputError(
             f"schedule.warmup_steps is {schedule.warmup_steps:,}, more than schedule.steps, "
@@ -39,8 +39,8 @@ def require_full_rate(schedule: Schedule) -> None:
 
 
 def rate_at(schedule: Schedule, step: int) -> float:
-    """The rate of a step, counted from 0: from the warm-up's to the full one in a straight line,
-    and less by `decay` from each milestone on."""
+    """The learning rate of a step, counted from 0: it rises linearly during the warm-up and is
+    multiplied by `decay` at each milestone."""
     factor = schedule.decay ** bisect_right(schedule.milestones, step)
     if step >= schedule.warmup_steps:
         return schedule.rate * factor

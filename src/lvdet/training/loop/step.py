@@ -1,4 +1,4 @@
-"""One step of training: from a batch to changed weights."""
+"""One training step: from a batch to updated weights."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from lvdet.training.model.detector import Counts, Detector
 
 
 def step_seed(seed: int, step: int) -> int:
-    """What everything random in a step depends on, the same in all processes: what has to differ
-    between images depends on theirs. Step -1 is that of the first weights."""
+    """The seed of everything random in a step, the same in all processes; what must differ between
+    images uses their seeds. Step -1 stands for the initial weights."""
     text = f"{seed} {step} 0".encode()
     return int.from_bytes(hashlib.blake2b(text, digest_size=7).digest(), "little")
 
 
 def precision_on(device: torch.device, asked: str) -> str:
-    """Of the arithmetic: what was asked for, or bf16 on a GPU that has it, fp32 elsewhere."""
+    """The precision: as requested, or by default bf16 on a GPU that supports it, else fp32."""
     if device.type != "cuda":
         if asked == "bf16":
             raise InputError('run.precision is "bf16", which needs a GPU; set it to "fp32"')
@@ -45,8 +45,7 @@ def losses_of(
 def differentiate(
     model: nn.Module, detector: Detector, batch: Batch, precision: str, number: int
 ) -> dict[str, Tensor]:
-    """Adds the gradients of a batch's losses to those of the weights, from so many parts of the
-    batch one after the other; gives the losses, without gradients.
+    """Accumulates the gradients of a batch's losses, part by part; returns the losses, detached.
 
     model: the detector, or the detector as several processes train it
 
@@ -86,14 +85,14 @@ def _counted(detector: Detector, parts: list[Batch], precision: str) -> Counts:
 
 
 def arithmetic(batch: Batch, precision: str) -> torch.autocast:
-    """Of a batch: bf16 where that is the precision."""
+    """The autocast context of a batch: bf16 if that is the precision."""
     kind = batch.pixels.device.type
     return torch.autocast(kind, torch.bfloat16, enabled=precision == "bf16")
 
 
 def descend(model: nn.Module, optimizer: torch.optim.Optimizer, rate: float, clip: float) -> None:
-    """Changes the weights by their gradients, whose norm is at most `clip`; 0: any. Gradients are
-    gone then."""
+    """Updates the weights with their gradients, clipped to the norm `clip` (0: no clipping), and
+    clears the gradients."""
     for group in optimizer.param_groups:
         group["lr"] = rate
     if clip:

@@ -19,7 +19,7 @@ from lvdet.training.data.batch import Batch, Objects
 from lvdet.training.loop.step import arithmetic
 from lvdet.training.model.detector import Detector, Samples
 
-#: Steps of a size before it is recorded, which takes as long as a record saves in so many.
+#: Steps of a size before it is recorded; recording costs about what it saves in this many steps.
 SEEN = 30
 #: Sizes of batches that are recorded.
 SIZES = 8
@@ -32,14 +32,14 @@ Size = tuple[int, ...]
 
 
 class Sightings:
-    """How often batches of each size came."""
+    """How often batches of each size have occurred."""
 
     def __init__(self) -> None:
         self._of: Counter[Size] = Counter()
 
     def often(self, size: Size) -> bool:
-        """Counts one more; whether recording this size is worth it: among images of many sizes
-        there may be none."""
+        """Counts one more; returns whether the size is worth recording, since images of many sizes
+        may rarely repeat one."""
         self._of[size] += 1
         return self._of[size] > SEEN and self._of[size] * 2 * SIZES >= self._of.total()
 
@@ -77,8 +77,8 @@ class StepGraphs:
         self._open = True
 
     def differentiate(self, batch: Batch) -> dict[str, Tensor] | None:
-        """What `step.differentiate` does with a batch in one part; None where its size is not
-        recorded, and nothing was done."""
+        """Does what `step.differentiate` does for a batch in one part; returns None, with nothing
+        done, if its size is not recorded."""
         size = size_of(batch)
         often = self._seen.often(size)
         record = self._records.get(size)
@@ -96,7 +96,7 @@ class StepGraphs:
         return dict(zip(self._names, row.clone(), strict=True))
 
     def _recorded(self, batch: Batch, size: Size) -> _Record | None:
-        """Records a size; None where that cannot be done."""
+        """Records a size; None if that is impossible."""
         if len(self._records) == SIZES or not _memory_is_free():
             self._open = False
             return None
@@ -135,7 +135,7 @@ class StepGraphs:
         return _Record(held, kept, begin, ends)
 
     def _recording(self, graph: torch.cuda.CUDAGraph) -> torch.cuda.graph:
-        """Other threads may go on meanwhile: they copy batches to pinned memory."""
+        """Other threads may continue meanwhile: they copy batches to pinned memory."""
         return torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local")
 
 
@@ -146,7 +146,7 @@ def size_of(batch: Batch) -> Size:
 
 
 def room_like(batch: Batch, room: int) -> Batch:
-    """Memory for a batch with room for so many objects in an image."""
+    """Memory for a batch with the given room for objects per image."""
 
     def wider(tensor: Tensor) -> Tensor:
         return tensor.new_zeros(len(tensor), room, *tensor.shape[2:])
@@ -162,7 +162,7 @@ def room_like(batch: Batch, room: int) -> Batch:
 
 
 def copy_into(held: Batch, batch: Batch) -> None:
-    """Puts a batch where a record reads it; what room is left for objects has none."""
+    """Copies a batch to where a record reads it; unused room for objects is marked empty."""
     assert held.objects is not None
     held.objects.label.fill_(-1)
     for source, target in zip(batch.tensors, held.tensors, strict=True):
@@ -171,7 +171,7 @@ def copy_into(held: Batch, batch: Batch) -> None:
 
 
 def _memory_is_free() -> bool:
-    """Whether a step may have its memory twice: graphs keep what they use."""
+    """Whether there is enough memory for a step twice: graphs keep what they use."""
     torch.cuda.empty_cache()
     step = torch.cuda.max_memory_allocated() - torch.cuda.memory_allocated()
     return torch.cuda.mem_get_info()[0] > (1 + SPARE) * step

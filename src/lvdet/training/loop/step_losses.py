@@ -1,4 +1,4 @@
-"""The losses of the last steps, kept on the device until somebody looks."""
+"""The losses of recent steps, kept on the device until they are needed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lvdet.training.loop.processes import mean_over_processes
 
 
 class NotFiniteError(LvdetError):
-    """A loss or a weight is no number any more."""
+    """A loss or a weight is not finite."""
 
 
 @dataclass
@@ -28,16 +28,17 @@ class StepLosses:
     names: tuple[str, ...] = ()
     rows: list[Tensor] = field(default_factory=list)
     fetched: list[list[float]] = field(default_factory=list)
-    begun: float = field(default_factory=time.monotonic)
+    started: float = field(default_factory=time.monotonic)
     waited: float = 0.0
 
     def add(self, losses: dict[str, Tensor]) -> None:
-        """Keeps the losses of a step."""
+        """Records the losses of a step."""
         self.names = tuple(losses)
         self.rows.append(torch.stack([*losses.values()]))
 
     def fetch(self, step: int) -> None:
-        """Looks at what was kept, means over the processes; raises at a loss that is not finite.
+        """Fetches the recorded losses as means over the processes; raises for a loss that is not
+        finite.
 
         step: the steps done so far
         """
@@ -52,21 +53,21 @@ class StepLosses:
         self.fetched += table
 
     def finish(self) -> tuple[dict[str, float], float, float]:
-        """Means of the losses since the last time, seconds they took, and the part of them that
-        was spent waiting for data; starts over."""
+        """The mean losses since the last call, the seconds they took, and the share of that time
+        spent waiting for data; then starts over."""
         now = time.monotonic()
-        seconds, count = now - self.begun, max(len(self.fetched), 1)
+        seconds, count = now - self.started, max(len(self.fetched), 1)
         columns = zip(*self.fetched, strict=True)
         means = {
             name: sum(column) / count for name, column in zip(self.names, columns, strict=False)
         }
         waited = self.waited / max(seconds, 1e-9)
-        self.fetched, self.begun, self.waited = [], now, 0.0
+        self.fetched, self.started, self.waited = [], now, 0.0
         return means, seconds, min(1.0, waited)
 
 
 def require_finite(tensors: Mapping[str, Tensor]) -> None:
-    """Raises where one of the tensors has a number that is not finite."""
+    """Raises if one of the tensors contains a number that is not finite."""
     if not tensors:
         return
     good = torch.stack([torch.isfinite(tensor).all() for tensor in tensors.values()]).tolist()

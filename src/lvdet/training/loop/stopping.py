@@ -1,4 +1,4 @@
-"""Stopping when asked to: a signal lets the step end first."""
+"""Stops on signals, after the current step."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Stop:
     since = 0.0
 
     def handle(self, number: int, frame: FrameType | None) -> None:
-        """Notes a signal; the second one ends the process as it would without us."""
+        """Records a signal; the second one has its default effect."""
         if number == self.signal == signal.SIGTERM and time.monotonic() < self.since + SAME:
             return
         if self.signal:
@@ -45,7 +45,7 @@ class Stop:
 
 @contextmanager
 def stopping() -> Iterator[Stop]:
-    """Notes SIGINT and SIGTERM while it lasts. Only a process's main thread can."""
+    """Records SIGINT and SIGTERM inside the context. Only works in a process's main thread."""
     stop = Stop()
     if threading.current_thread() is not threading.main_thread():
         yield stop

@@ -1,1 +1,1 @@
-"""The losses of a classifier of boxes, one per file."""
+"""The losses of box classifiers, one per file."""

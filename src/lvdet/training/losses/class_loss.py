@@ -1,4 +1,4 @@
-"""What a classifier needs to know of its loss."""
+"""The interface between a classifier and its loss."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ClassLoss(nn.Module):
         raise NotImplementedError
 
     def groups(self, images: int) -> int:
-        """How many groups so many images make; 1 where all are one."""
+        """The number of groups that these images form; 1 if they are all one group."""
         return images // self.group_images if self.group_images else 1
 
     def scores(self, logits: Tensor) -> Tensor:
@@ -48,5 +48,5 @@ def in_groups(rows: Tensor, groups: int) -> Tensor:
 
 
 def group_counts(label: Tensor, groups: int) -> Tensor:
-    """[G, 1] samples of each group, at least 1, from [N] labels."""
+    """[G, 1] the number of samples in each group, at least 1, from [N] labels."""
     return (in_groups(label, groups) >= 0).sum(dim=1, keepdim=True).clamp(min=1)

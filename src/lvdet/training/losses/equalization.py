@@ -8,7 +8,7 @@ from torch import Tensor
 from lvdet.training.losses.class_loss import ClassLoss
 from lvdet.training.losses.sigmoid import binary_cross_entropy, hits, log_odds
 
-#: The score that all classes begin with, as in the authors' training on LVIS.
+#: The initial score of all classes, as in the authors' training on LVIS.
 PRIOR = 0.001
 
 

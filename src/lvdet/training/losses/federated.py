@@ -33,7 +33,7 @@ def draw_classes(present: Tensor, weight: Tensor, size: int, random: Tensor) -> 
 
 
 def group_draws(seed: Tensor, groups: int, classes: int) -> Tensor:
-    """[G, K] random numbers that depend on the images of each group ([B] seeds) alone."""
+    """[G, K] random numbers that depend only on the images of each group ([B] seeds)."""
     return uniform(in_groups(seed, groups).sum(dim=1), classes, CLASSES)
 
 

@@ -1,4 +1,4 @@
-"""The loss of a predictor of objectness: object or background, whatever the class."""
+"""The loss of an objectness predictor: object or background, whatever the class."""
 
 from __future__ import annotations
 

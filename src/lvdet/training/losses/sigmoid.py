@@ -1,4 +1,4 @@
-"""Sigmoid binary cross-entropy: each class for itself, and background is none of them."""
+"""Sigmoid binary cross-entropy: each class is independent, and background means none of them."""
 
 from __future__ import annotations
 

@@ -54,8 +54,7 @@ class BiasedConv2d(nn.Conv2d):
 def add_bias(
     x: Tensor, bias: Tensor, other: Tensor | None = None, *, rectified: bool = False
 ) -> Tensor:
-    """[N, C, H, W] x + bias + other, of which what is negative is 0 if it is rectified; in place
-    of x, which nobody else may need."""
+    """[N, C, H, W] x + bias + other, with a ReLU if `rectified`; overwrites x."""
     if x.is_cuda and x.numel() and x.is_contiguous(memory_format=torch.channels_last):
         from lvdet.training.model.bias_kernels import add_bias_on_gpu
 
@@ -79,7 +78,7 @@ def fuse_biases(module: nn.Module) -> None:
 
 
 def fuse_activations(module: nn.Module) -> None:
-    """Leaves ReLUs to the convolutions just before them, of children that follow each other."""
+    """Merges ReLUs into the convolutions just before them, for adjacent children."""
     before: nn.Module | None = None
     for name, child in list(module.named_children()):
         if isinstance(child, nn.ReLU) and isinstance(before, BiasedConv2d):

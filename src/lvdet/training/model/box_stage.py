@@ -1,4 +1,4 @@
-"""A stage of the box head: features of boxes, their classes, and better boxes."""
+"""One stage of the box head: box features, their classes, and refined boxes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SIDE = 7
 
 
 class BoxStage(nn.Module):
-    """Pools features, classifies them, and moves their boxes.
+    """Pools features, classifies them, and refines their boxes.
 
     classes: how many classes have boxes of their own; 1: one box for all
     share:   what of the gradient the features get, 1 over the number of stages
@@ -74,7 +74,7 @@ class BoxStage(nn.Module):
         return (distance * weight).sum()
 
     def _codes(self, hidden: Tensor, label: Tensor) -> Tensor:
-        """[P, 4] the codes of one class each: those of the other classes are not worked out."""
+        """[P, 4] the codes of one class each: those of the other classes are not computed."""
         if self.classes == 1:
             codes: Tensor = self.mover(hidden)
             return codes
@@ -85,6 +85,6 @@ class BoxStage(nn.Module):
         return codes.float() + bias
 
     def moved(self, hidden: Tensor, box: Tensor) -> Tensor:
-        """[N, classes, 4] the boxes that each class would have in place of [N, 4]."""
+        """[N, classes, 4] the refined boxes of each class, from [N, 4] boxes."""
         codes = self.mover(hidden).float().view(len(hidden), self.classes, 4)
         return decode(codes, box[:, None], self.weights)

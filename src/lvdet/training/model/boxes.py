@@ -33,7 +33,8 @@ def area(box: Tensor) -> Tensor:
 
 
 def encode(target: Tensor, box: Tensor, weights: Weights) -> Tensor:
-    """[..., 4] how to get from `box` to `target`: shifts of the centre in sides, log ratios."""
+    """[..., 4] the codes that lead from `box` to `target`: shifts of the centre relative to the
+    sides, and log ratios."""
     size = (box[..., 2:] - box[..., :2]).clamp(min=SMALLEST_SIDE)
     goal = (target[..., 2:] - target[..., :2]).clamp(min=SMALLEST_SIDE)
     shift = (target[..., :2] + 0.5 * goal - box[..., :2] - 0.5 * size) / size
@@ -62,7 +63,7 @@ def clip(box: Tensor, size: Tensor) -> Tensor:
 
 
 def is_box(box: Tensor) -> Tensor:
-    """[...] bool, which are at least `SMALLEST_SIDE` wide and high."""
+    """[...] bool, whether boxes are at least `SMALLEST_SIDE` wide and high."""
     return (box[..., 2:] - box[..., :2] >= SMALLEST_SIDE).all(-1)
 
 

@@ -1,4 +1,4 @@
-"""A detector as a config describes it."""
+"""Builds the detector that a config describes."""
 
 from __future__ import annotations
 

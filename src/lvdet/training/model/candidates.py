@@ -1,4 +1,4 @@
-"""What a detector sees in images, before anything is suppressed."""
+"""A detector's raw output for images, before suppression."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from lvdet.training.model.boxes import Weights, clip, decode
 class Candidates:
     """R boxes in each of B images, with a score for each of K classes.
 
-    score:   [B, R, K] float32; -inf where there is no box
+    score:   [B, R, K] float32; -inf if there is no box
     box:     [B, R, 4] the boxes of all classes or, where there are codes, what those move
     size:    [B, 2] height and width of each image
     code:    [B, R, K, 4] from a box to that of each class, with their weights, or None
 
-    A candidate is one of the B * R * K scores. Boxes of classes are worked out only where they are
-    asked for: few of them ever are.
+    A candidate is one of the B * R * K scores. Boxes of classes are computed only where they are
+    requested: few of them ever are.
     """
 
     score: Tensor
@@ -38,7 +38,7 @@ class Candidates:
         return clip(moved, self.size[place // (rows * classes)])
 
     def of(self, images: Tensor) -> Candidates:
-        """Those of some images."""
+        """The candidates of some images."""
         code = None if self.code is None else self.code[images]
         return Candidates(
             self.score[images], self.box[images], self.size[images], code, self.weights

@@ -1,4 +1,4 @@
-"""The classifier of boxes: a linear layer, its loss, and perhaps a predictor of objectness."""
+"""The box classifier: a linear layer, its loss, and optionally an objectness predictor."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from lvdet.training.losses.sigmoid import Sigmoid
 from lvdet.training.losses.softmax import Softmax
 from lvdet.training.model.linear import Linear, NormalizedLinear, widened
 
-#: Standard deviation of the weights at the beginning.
+#: Standard deviation of the initial weights.
 SPREAD = 0.01
 
 LOSSES = ("softmax", "sigmoid", "equalization", "federated", "balanced_groups")
@@ -61,7 +61,7 @@ class Classifier(nn.Module):
 
     @torch.no_grad()
     def reset(self) -> None:
-        """Draws weights and biases anew."""
+        """Initialises weights and biases anew."""
         self.layer.weight.normal_(std=SPREAD)
         self.layer.bias.fill_(self.of_classes.bias)
         if self.objectness:
@@ -94,7 +94,7 @@ class Classifier(nn.Module):
         return loss
 
     def scores(self, logits: Tensor) -> Tensor:
-        """[N, K] in [0, 1]; times that of being an object, where it is predicted."""
+        """[N, K] in [0, 1]; multiplied by objectness, if that is predicted."""
         logits = widened(logits)
         scores = self.of_classes.scores(logits[:, : self.of_classes.outputs])
         return scores * torch.sigmoid(logits[:, -1:]) if self.objectness else scores

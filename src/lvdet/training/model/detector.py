@@ -29,7 +29,7 @@ class Features(NamedTuple):
 
     @property
     def pooled(self) -> list[Tensor]:
-        """Those that boxes are pooled from."""
+        """The levels that boxes are pooled from."""
         return self.pyramid[:4]
 
 
@@ -45,7 +45,7 @@ class _Boxes(NamedTuple):
     """B x S boxes that are trained on.
 
     box:    [B, S, 4]
-    label:  [B, S] class rows, K for background, -1 where there is no box
+    label:  [B, S] class rows, K for background, -1 if there is no box
     object: [B, S] places of their objects
     """
 
@@ -55,7 +55,7 @@ class _Boxes(NamedTuple):
 
 
 class Samples(NamedTuple):
-    """What the losses of boxes and masks are taken over, and the losses of the proposals.
+    """The samples for the losses of boxes and masks, and the losses of the proposals.
 
     anchors:    what the proposals are made of
     boxes:      B x S of them and of the objects
@@ -110,7 +110,7 @@ class Detector(nn.Module):
         return self.losses(batch, self.samples(batch, counts), counts)
 
     def samples(self, batch: Batch, counts: Counts | None = None) -> Samples:
-        """Everything up to the boxes that are trained on; nothing of it waits for the device."""
+        """Everything up to the boxes to train on; never waits for the device."""
         objects = batch.objects
         assert objects is not None
         features = self.features(batch)
@@ -179,7 +179,7 @@ class Detector(nn.Module):
 
     @torch.no_grad()
     def counted(self, batch: Batch) -> Counts:
-        """What the losses of a batch would be divided by; heads are not needed for it."""
+        """The counts that a batch's losses would be divided by, computed without the heads."""
         objects = batch.objects
         assert objects is not None
         pyramid = self.features(batch).pyramid
@@ -227,7 +227,7 @@ class Detector(nn.Module):
         return self.mask_head.logits(features.pooled, image, box, label).sigmoid()
 
     def _sampled(self, proposals: Proposals, objects: Objects, seed: Tensor) -> _Boxes:
-        """Proposals and objects, and of them those that are trained on."""
+        """Proposals and objects, and the samples among them to train on."""
         box = torch.cat([proposals.box, objects.box], dim=1)
         there = torch.cat([proposals.there, objects.label >= 0], dim=1)
         matched = self._match(box, objects, 0)

@@ -1,4 +1,4 @@
-"""Random numbers that depend on nothing but a seed and a place."""
+"""Random numbers that depend only on a seed and a position."""
 
 from __future__ import annotations
 

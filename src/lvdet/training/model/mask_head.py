@@ -37,8 +37,8 @@ class MaskHead(nn.Module):
     def logits(self, levels: list[Tensor], image: Tensor, box: Tensor, label: Tensor) -> Tensor:
         """[N, 28, 28] of [N, 4] boxes in images [N] of classes [N].
 
-        Only a box's own class is worked out: with 1,203 classes the others would be most of the
-        work and of the memory.
+        Only a box's own class is computed: with 1,203 classes the others would be most of the work
+        and of the memory.
         """
         pooled = pool(
             levels, image, box, POOLED, samples=self.recipe.samples, aligned=self.recipe.aligned

@@ -12,7 +12,7 @@ from torch import Tensor
 def survivors(box: Tensor, there: Tensor, threshold: float) -> Tensor:
     """[G, N] bool, which of [G, N, 4] boxes of each group are kept.
 
-    Boxes come by falling score. From the first on, a box is kept unless its IoU with one that is
+    Boxes come by descending score. From the first on, a box is kept unless its IoU with one that is
     kept already exceeds the threshold, as float32 both; where `there` is False there is no box.
     """
     if box.is_cuda:
@@ -33,7 +33,7 @@ def suppressed_in_groups(box: Tensor, begin: Tensor, threshold: float, largest: 
     """[N] bool, which of [N, 4] boxes are kept, as by `survivors`.
 
     begin:   [G + 1] where each group begins and the last ends; boxes lie by group, in each by
-             falling score. Boxes after the last group are not kept
+             descending score. Boxes after the last group are not kept
     largest: boxes of a group, at most
     """
     if box.is_cuda:

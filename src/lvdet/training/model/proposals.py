@@ -26,14 +26,14 @@ _WEIGHTS = (1.0, 1.0, 1.0, 1.0)
 
 
 class Proposals(NamedTuple):
-    """[B, R, 4] boxes of each image by falling score, and [B, R] which places are taken."""
+    """[B, R, 4] boxes of each image by descending score, and [B, R] which places are taken."""
 
     box: Tensor
     there: Tensor
 
 
 class ProposalNetwork(nn.Module):
-    """Objectness and boxes from anchors, and the best of them without doubles."""
+    """Objectness and boxes from anchors, and the best of them after suppression."""
 
     def __init__(self, channels: int, sizes: tuple[int, ...], recipe: Recipe) -> None:
         super().__init__()
@@ -80,11 +80,11 @@ class ProposalNetwork(nn.Module):
         return scores, codes
 
     def anchors_sampled(self, pyramid: list[Tensor], objects: Objects, seed: Tensor) -> Tensor:
-        """Scalar, how many anchors the losses are over."""
+        """Scalar, the number of anchors that the losses cover."""
         return self._sampled(torch.cat(self.anchors(pyramid))[None], objects, seed)[1].taken.sum()
 
     def _sampled(self, anchor: Tensor, objects: Objects, seed: Tensor) -> tuple[Matched, Sampled]:
-        """[1, A, 4] anchors matched to objects, and those that are trained on."""
+        """[1, A, 4] anchors matched to objects, and the samples to train on."""
         recipe = self.recipe
         matched = match(
             anchor,

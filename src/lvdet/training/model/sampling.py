@@ -1,4 +1,4 @@
-"""Which boxes are foreground, and which of them are trained on."""
+"""Which boxes are foreground, and which are trained on."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor
 
 from lvdet.training.model.boxes import overlaps
 
-#: Overlaps worked out at a time, which bounds the memory.
+#: Overlaps computed at a time, to bound memory use.
 _PAIRS = 1 << 26
 
 
@@ -37,7 +37,7 @@ def match(
     background: float,
     best_of_object: bool = False,
 ) -> Matched:
-    """Boxes to the objects that they overlap most; of equal overlaps the first.
+    """Matches boxes with the objects they overlap most; ties go to the first object.
 
     box:    [B, N, 4], or [1, N, 4] for all images
     target: [B, G, 4] boxes of objects
@@ -61,8 +61,8 @@ def match(
 
 
 def sample(kind: Tensor, random: Tensor, number: int, foreground_share: float) -> Sampled:
-    """Up to `number` boxes of each image, at most that share of them foreground, by [B, N] random
-    numbers."""
+    """Samples up to `number` boxes per image, at most the given share of them foreground, using [B,
+    N] random numbers."""
     boxes = kind.shape[1]
     most = min(int(number * foreground_share), boxes)
     number = min(number, boxes)

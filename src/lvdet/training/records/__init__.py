@@ -1,1 +1,1 @@
-"""What a run leaves on disk and on the terminal."""
+"""The files that a run writes, and its display on the terminal."""

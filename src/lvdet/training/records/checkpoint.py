@@ -40,7 +40,7 @@ _NAME = re.compile(r"step-(\d{9,})")
 
 @dataclass(frozen=True)
 class Described:
-    """What a checkpoint says of itself.
+    """The metadata of a checkpoint.
 
     fixed: names of the parameters that were not trained
     """
@@ -62,7 +62,7 @@ class LoadedModel:
 
     @property
     def category_ids(self) -> NDArray[np.int64]:
-        """[K] ids of the classes in the annotations it was trained on."""
+        """[K] the ids of the classes in the training annotations."""
         return self.vocabulary.ids
 
     @property
@@ -71,7 +71,7 @@ class LoadedModel:
 
 
 def checkpoints(run: Path) -> list[Path]:
-    """The complete checkpoints of a run's folder, the newest last."""
+    """The complete checkpoints in a run folder, the newest last."""
     found = []
     for path in (run / "checkpoints").glob("step-*"):
         match = _NAME.fullmatch(path.name)
@@ -81,7 +81,7 @@ def checkpoints(run: Path) -> list[Path]:
 
 
 def checkpoint_after(run: Path, step: int) -> Path:
-    """Where the checkpoint after a step is, or will be."""
+    """The path of the checkpoint after a step."""
     return run / "checkpoints" / f"step-{step:09}"
 
 
@@ -93,13 +93,13 @@ def save_checkpoint(
     state: Mapping[str, Any],
     keep: int,
 ) -> Path:
-    """Writes a checkpoint, and removes older ones but the newest `keep`."""
+    """Writes a checkpoint, and removes older ones except the newest `keep`."""
     folder = run / "checkpoints"
     make_folder(folder)
     target = checkpoint_after(run, described.step)
     temporary = folder / f".{target.name}.part"
     try:
-        for old in folder.glob(".step-*.part"):  # of a write that was killed
+        for old in folder.glob(".step-*.part"):  # left by a killed write
             shutil.rmtree(old)
         make_folder(temporary)
         texts = {
@@ -129,7 +129,7 @@ def save_checkpoint(
 
 
 def _sync(folder: Path) -> None:
-    """Waits until the names in a folder are on disk."""
+    """Waits until the entries of a folder are on disk."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -138,7 +138,7 @@ def _sync(folder: Path) -> None:
 
 
 def find_checkpoint(path: Path) -> Path:
-    """The model's file: of a run's folder that of its last checkpoint."""
+    """The model file of a run folder's last checkpoint, of a checkpoint, or the file itself."""
     if path.is_file():
         return path
     if (path / _MODEL).is_file():
@@ -155,7 +155,7 @@ def find_checkpoint(path: Path) -> Path:
 
 
 def describe(file: Path) -> Described:
-    """What a model's file says of itself."""
+    """The metadata of a model file."""
     return _described(read_metadata(file), file)
 
 
@@ -172,37 +172,37 @@ def _described(texts: dict[str, str], file: Path) -> Described:
 
 
 def load_model(path: Path, device: torch.device) -> LoadedModel:
-    """The detector of a checkpoint's folder, a model's file, or a run's folder, in eval mode."""
+    """Loads a detector in eval mode from a checkpoint folder, a model file, or a run folder."""
     from lvdet.training.model.build import build_detector
 
     file = find_checkpoint(path)
     tensors, texts = read_tensors(file)
-    told = _described(texts, file)
-    detector = build_detector(told.config, told.vocabulary.frequencies, pretrained=False)
+    described = _described(texts, file)
+    detector = build_detector(described.config, described.vocabulary.frequencies, pretrained=False)
     put_weights(detector, tensors, file)
     detector.to(device).eval()
-    return LoadedModel(detector, told.config, told.vocabulary, told.step)
+    return LoadedModel(detector, described.config, described.vocabulary, described.step)
 
 
 def put_weights(model: nn.Module, tensors: Mapping[str, Tensor], where: object) -> None:
-    """Loads all weights of a model, or says in one line which do not fit."""
+    """Loads all weights of a model; raises with one line if some do not fit."""
     expected = model.state_dict()
     for name, tensor in expected.items():
         if name not in tensors:
-            raise InputError(f"{where}: lacks {name}, which the detector of the config has")
+            raise InputError(f"{where}: lacks {name}, which the configured detector has")
         if tensors[name].shape != tensor.shape:
             raise InputError(
-                f"{where}: {name} has shape {list(tensors[name].shape)}, the detector of the "
-                f"config {list(tensor.shape)}"
+                f"{where}: {name} has shape {list(tensors[name].shape)}, but the configured "
+                f"detector has {list(tensor.shape)}"
             )
     for name in tensors:
         if name not in expected:
-            raise InputError(f"{where}: has {name}, which the detector of the config lacks")
+            raise InputError(f"{where}: has {name}, which the configured detector lacks")
     model.load_state_dict(dict(tensors))
 
 
 def require_same_network(found: Config, wanted: Config, where: object) -> None:
-    """Refuses weights of another network, by the first key of [model] that differs."""
+    """Raises for weights of another network, naming the first key of [model] that differs."""
     for key in ("kind", "backbone", "norm", "stride_in", "anchors", "masks"):
         theirs, mine = (_network(config)[key] for config in (found, wanted))
         if theirs != mine:

@@ -1,4 +1,4 @@
-"""What a run shows while it trains."""
+"""The progress line of a run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, TextIO
 
 
 class LiveLine:
-    """One line that is drawn anew on a terminal; elsewhere a line now and then.
+    """A line that is redrawn on a terminal; elsewhere, a new line now and then.
 
     every: of how many records one is shown where nobody is looking
     """
@@ -34,19 +34,19 @@ class LiveLine:
             print(text, file=self.stream, flush=True)
 
     def say(self, text: str) -> None:
-        """A line that stays."""
+        """Prints a permanent line."""
         self.end()
         print(text, file=self.stream, flush=True)
 
     def end(self) -> None:
-        """Leaves the line as it was last."""
+        """Ends the line as it is."""
         if self._drawn:
             print(file=self.stream, flush=True)
         self._drawn = False
 
 
 def record_text(record: Mapping[str, Any], steps: int) -> str:
-    """Step, losses, speed and time left in one line."""
+    """Step, losses, speed and remaining time on one line."""
     losses = record["losses"]
     parts = [f"step {record['step']:,}/{steps:,}", f"loss {sum(losses.values()):.3f}"]
     parts += [f"{name} {value:.3f}" for name, value in losses.items()] if len(losses) > 1 else []
@@ -57,8 +57,8 @@ def record_text(record: Mapping[str, Any], steps: int) -> str:
 
 
 def evaluation_text(step: int, outcome: Mapping[str, Any]) -> str:
-    """AP under each protocol in one line, in percent as `lvdet evaluate` prints it, or what was
-    noted instead."""
+    """AP under each protocol on one line, in percent as printed by `lvdet evaluate`, or the note
+    recorded instead."""
     parts = [
         f"AP-{name.capitalize()} {'–' if found['AP'] is None else format(100 * found['AP'], '.2f')}"
         for name, found in outcome.items()

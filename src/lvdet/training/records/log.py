@@ -1,4 +1,4 @@
-"""The log of a run: a JSON object a line, on disk as soon as it is written."""
+"""The log of a run: one JSON object per line, flushed to disk immediately."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Log:
                 file.write(_line(record))
 
     def write(self, record: dict[str, Any]) -> None:
-        """Adds a line."""
+        """Writes a line."""
         self.records.append(record)
         try:
             with open(self.path, "ab") as file:
@@ -41,12 +41,12 @@ class Log:
             self.scalars.write(record)
 
     def evaluated(self, step: int) -> bool:
-        """Whether the evaluation after a step is in the log."""
+        """Whether the log has the evaluation after a step."""
         return any(r["step"] == step and "evaluation" in r for r in self.records)
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:
-    """The whole lines of a log; none where there is no file."""
+    """The complete lines of a log; empty if there is no file."""
     records = []
     content = path.read_bytes() if path.exists() else b""
     for line in content.split(b"\n"):

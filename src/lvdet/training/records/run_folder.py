@@ -1,8 +1,8 @@
-"""The folder of a run: new, resumed, or refused.
+"""The folder of a run.
 
 config.toml     the whole config, with absolute paths
 log.jsonl       losses and evaluations
-tensorboard/    the same for TensorBoard, where that was asked for
+tensorboard/    the same for TensorBoard, if requested
 checkpoints/    see `lvdet.training.records.checkpoint`
 predictions/    step-000005000.json of each of the last evaluations
 .lock           of the process that trains here
@@ -57,60 +57,60 @@ FREE = frozenset(
 
 
 def config_hash(config: Config) -> str:
-    """Of the keys that matter to the weights."""
+    """A hash of the keys that affect the weights."""
     values = {key: value for key, value in flat_values(config).items() if key not in FREE}
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
 class Resumed:
-    """The checkpoint to resume from, and the config, with what the run started from."""
+    """The checkpoint to resume from, and the config with the settings that the run started with."""
 
     checkpoint: Path
     config: Config
 
 
 def resumed(folder: Path, config: Config, vocabulary: Vocabulary) -> Resumed | None:
-    """How to resume the run in a folder, if config and data are the same; None where there is no
+    """How to resume the run in a folder, checked against config and data; None if there is no
     checkpoint yet."""
     found = checkpoints(folder)
     if not found:
         return None
-    told = describe(found[-1] / "model.safetensors")
+    described = describe(found[-1] / "model.safetensors")
     config = replace(
         config,
         model=replace(
             config.model,
-            weights=told.config.model.weights,
-            stride_in=config.model.stride_in or told.config.model.stride_in,
+            weights=described.config.model.weights,
+            stride_in=config.model.stride_in or described.config.model.stride_in,
         ),
-        retrain=told.config.retrain,
+        retrain=described.config.retrain,
     )
-    theirs, mine = flat_values(told.config), flat_values(config)
+    theirs, mine = flat_values(described.config), flat_values(config)
     for key, value in mine.items():
         if key not in FREE and theirs[key] != value:
             raise InputError(
                 f"{folder}: started with {key} {theirs[key]!r}, now {value!r}; use the same value "
                 "to resume, or start another run with -o"
             )
-    told.vocabulary.require_same_data(vocabulary, found[-1])
-    if told.step > config.schedule.steps:
+    described.vocabulary.require_same_data(vocabulary, found[-1])
+    if described.step > config.schedule.steps:
         raise InputError(
-            f"{folder}: already trained for {told.step:,} steps, but schedule.steps is "
+            f"{folder}: already trained for {described.step:,} steps, but schedule.steps is "
             f"{config.schedule.steps:,}"
         )
-    was, now = (resolved_schedule(c).warmup_steps for c in (told.config, config))
-    if was != now and told.step < max(was, now):
+    was, now = (resolved_schedule(c).warmup_steps for c in (described.config, config))
+    if was != now and described.step < max(was, now):
         raise InputError(
             f"{folder}: still in its warm-up, which lasts {was:,} of "
-            f"{told.config.schedule.steps:,} steps, and would last {now:,} of "
+            f"{described.config.schedule.steps:,} steps, and would last {now:,} of "
             f"{config.schedule.steps:,}; change schedule.steps after the warm-up"
         )
     return Resumed(found[-1], config)
 
 
 def require_new(folder: Path) -> None:
-    """Refuses a folder with something in it."""
+    """Raises for a folder that is not empty."""
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder}: not a folder")
     if folder.is_dir() and any(path.name != _LOCK for path in folder.iterdir()):
@@ -120,7 +120,8 @@ def require_new(folder: Path) -> None:
 
 
 def require_own(folder: Path) -> None:
-    """Refuses a folder with files that are not a run's: beginning one would remove some of them."""
+    """Raises for a folder with files that do not belong to a run, because starting one would remove
+    some of them."""
     try:
         require_new(folder)
     except InputError:
@@ -132,7 +133,7 @@ def require_own(folder: Path) -> None:
 
 
 def clear(folder: Path) -> None:
-    """Removes a run, and nothing else that is there."""
+    """Removes a run, and nothing else in the folder."""
     try:
         for name in (CONFIG, LOG):
             (folder / name).unlink(missing_ok=True)
@@ -140,12 +141,12 @@ def clear(folder: Path) -> None:
             if (folder / name).exists():
                 shutil.rmtree(folder / name)
     except OSError as error:
-        raise OutputError(f"{folder}: cannot be removed: {error.strerror}") from None
+        raise OutputError(f"{folder}: cannot remove: {error.strerror}") from None
     remove_predictions(folder, 0)
 
 
 def remove_predictions(folder: Path, keep: int) -> None:
-    """Removes the predictions of a run's evaluations but the newest `keep`, with all that was
+    """Removes the predictions of a run's evaluations except the newest `keep`, with everything
     written beside them."""
     found: dict[int, list[Path]] = {}
     for path in (folder / _PREDICTIONS).glob("step-*"):
@@ -158,14 +159,14 @@ def remove_predictions(folder: Path, keep: int) -> None:
         if not keep and found and not any((folder / _PREDICTIONS).iterdir()):
             (folder / _PREDICTIONS).rmdir()
     except OSError as error:
-        raise OutputError(f"{folder / _PREDICTIONS}: cannot be removed: {error}") from None
+        raise OutputError(f"{folder / _PREDICTIONS}: cannot remove: {error}") from None
 
 
 def write_config(folder: Path, config: Config) -> None:
-    """The resolved config, which reads back as it is."""
+    """Writes the resolved config, which reads back unchanged."""
     write_text(config_text(config), folder / CONFIG)
 
 
 def locked(folder: Path) -> FileIO:
-    """Keeps other runs from writing here while it is open."""
+    """Keeps other runs from writing here while the context is open."""
     return make_and_lock(folder, _LOCK, "training")

@@ -1,4 +1,4 @@
-"""The numbers of the log as scalars for TensorBoard, where it is installed and asked for."""
+"""The numbers of the log as TensorBoard scalars, if requested and installed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ EVENTS = "tensorboard"
 
 
 class Scalars:
-    """Event files of a run from a step on; those of later steps do not count any more."""
+    """The event files of a run, from a step on; earlier events of later steps are superseded."""
 
     def __init__(self, folder: Path, step: int) -> None:
         try:
@@ -25,14 +25,14 @@ class Scalars:
         self._writer: Any = SummaryWriter(folder / EVENTS, purge_step=step + 1)
 
     def write(self, record: Mapping[str, Any]) -> None:
-        """The numbers of a line of the log, at its step."""
+        """Writes the numbers of a log record, at its step."""
         for name, value in numbers(record):
             self._writer.add_scalar(name, value, record["step"])
         self._writer.flush()
 
 
 def numbers(record: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, float]]:
-    """All numbers in a record by their path, but for its step and time."""
+    """All numbers in a record by path, except its step and time."""
     for key, value in record.items():
         if isinstance(value, Mapping):
             yield from numbers(value, f"{before}{key}/")

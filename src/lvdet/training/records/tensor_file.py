@@ -1,4 +1,4 @@
-"""Named tensors and texts in a safetensors file. Reading one runs no code of the file."""
+"""Named tensors and texts in a safetensors file. Reading a file does not execute code."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from lvdet.files.writing import write_whole
 def write_tensors(
     path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None
 ) -> None:
-    """Writes the file, whole or not at all."""
+    """Writes the file atomically."""
     dense = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
     with write_whole(path) as file:  # the package opens the temporary file by its name
         save_file(dense, file.name, dict(metadata) if metadata else None)
 
 
 def read_metadata(path: Path) -> dict[str, str]:
-    """The texts of a file."""
+    """Reads the texts of a file."""
     with _opened(path) as file:
         return file.metadata() or {}
 

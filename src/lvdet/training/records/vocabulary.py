@@ -1,4 +1,4 @@
-"""What a trained detector knows of its data: the classes, and how often each was there."""
+"""What a trained detector records about its data: the classes, and how often each occurred."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Vocabulary:
 
     @staticmethod
     def of(dataset: Dataset) -> Vocabulary:
-        """That of a training set."""
+        """The vocabulary of a training set."""
         frequencies = Frequencies(
             len(dataset.trainable), dataset.image_count, dataset.instance_count
         )
@@ -59,7 +59,7 @@ class Vocabulary:
 
     @staticmethod
     def from_texts(texts: dict[str, str], where: object) -> Vocabulary:
-        """The reverse; `where` is what errors name."""
+        """The reverse; errors refer to it as `where`."""
         try:
             rows: list[dict[str, Any]] = json.loads(texts["categories"])
             counts = json.loads(texts["frequencies"])
@@ -82,14 +82,14 @@ class Vocabulary:
         return found
 
     def require_classes_of(self, data: Vocabulary, where: object) -> None:
-        """Refuses data whose classes are not these, in one line on the first difference."""
+        """Raises for data with other classes, on one line about the first difference."""
         mine = dict(zip(self.ids.tolist(), self.names, strict=True))
         theirs = dict(zip(data.ids.tolist(), data.names, strict=True))
         for number, name in theirs.items():
             if number not in mine:
                 raise InputError(
                     f"{where}: trained without class {name!r} (id {number}), which is in the "
-                    f"data; it has {len(mine):,} classes, the data {len(theirs):,}"
+                    f"data; it has {len(mine):,} classes, the data has {len(theirs):,}"
                 )
             if mine[number] != name:
                 raise InputError(
@@ -98,17 +98,17 @@ class Vocabulary:
         for number, name in mine.items():
             if number not in theirs:
                 raise InputError(
-                    f"{where}: trained with class {name!r} (id {number}), which the data lacks; it "
-                    f"has {len(mine):,} classes, the data {len(theirs):,}"
+                    f"{where}: trained with class {name!r} (id {number}), which the data "
+                    f"lacks; it has {len(mine):,} classes, the data has {len(theirs):,}"
                 )
 
     def require_same_data(self, data: Vocabulary, where: object) -> None:
-        """Refuses a training set that is not the same, as far as its counts tell."""
+        """Raises for a different training set, as far as the counts tell."""
         self.require_classes_of(data, where)
         mine, theirs = self.frequencies, data.frequencies
         if mine.images != theirs.images:
             raise InputError(
-                f"{where}: trained on {mine.images:,} images with objects, data.train has "
+                f"{where}: trained on {mine.images:,} images with objects, but data.train has "
                 f"{theirs.images:,}"
             )
         for name in ("image_count", "instance_count"):

@@ -1,4 +1,4 @@
-"""The sampler that a config asks for."""
+"""Builds the sampler of a config."""
 
 from __future__ import annotations
 

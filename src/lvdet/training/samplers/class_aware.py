@@ -12,10 +12,10 @@ from lvdet.training.samplers.generator import CLASS, EPOCH, generator
 
 
 class ClassAware:
-    """One image of every class that has any, the classes shuffled anew in each epoch.
+    """One image of every class that has any, the classes reshuffled in each epoch.
 
-    A class of n images gives them in an order of its own, drawn anew once all have been given:
-    in epoch e it gives number e % n of its order number e // n.
+    A class of n images gives them in an order of its own, redrawn once all have been given: in
+    epoch e it gives number e % n of its order number e // n.
     """
 
     def __init__(self, rows: NDArray[np.int64], image_classes: Sequence[NDArray[Any]]) -> None:
@@ -28,7 +28,7 @@ class ClassAware:
         self._images = pairs[order]
         self._classes, first = np.unique(classes[order], return_index=True)
         self._first = np.append(first, len(order))
-        # The orders in use: drawing those of frequent classes anew in each epoch takes long.
+        # The current orders: redrawing those of frequent classes in each epoch is slow.
         self._orders: dict[int, tuple[tuple[int, int], NDArray[np.int64]]] = {}
 
     def size(self, number: int, seed: int) -> int:

@@ -1,4 +1,4 @@
-"""Random numbers that depend on nothing but a seed and a place."""
+"""Random numbers that depend only on a seed and a position."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ EPOCH, CLASS, SAMPLE = range(3)
 
 
 def generator(seed: int, *place: int) -> np.random.Generator:
-    """Random numbers of a place, the same whenever and in whichever process they are drawn."""
+    """The random generator of a position, the same in every process and at any time."""
     sequence = np.random.SeedSequence(seed % (1 << 64), spawn_key=place)
     return np.random.Generator(np.random.PCG64(sequence))

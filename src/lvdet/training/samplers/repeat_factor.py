@@ -31,7 +31,7 @@ def repeat_factors(
     fraction = np.bincount(classes) / images
     with np.errstate(
         divide="ignore", invalid="ignore"
-    ):  # classes without images are asked for by none
+    ):  # classes without images are requested by none
         of_class = np.maximum(1.0, np.sqrt(threshold / fraction))
     some = np.flatnonzero(sizes)
     first = (np.cumsum(sizes) - sizes)[some]

@@ -1,4 +1,4 @@
-"""What all samplers can do, and the endless stream of images over their epochs."""
+"""The interface of samplers, and the endless stream of images over their epochs."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ class Sampler(Protocol):
     """Image rows in epochs. An epoch is a pure function of its number and the seed."""
 
     def size(self, number: int, seed: int) -> int:
-        """How many images the epoch has."""
+        """The number of images in the epoch."""
 
     def epoch(self, number: int, seed: int) -> NDArray[np.int64]:
-        """[size] image rows in the order in which they are seen."""
+        """[size] image rows in the order they are seen."""
 
 
 def stream(sampler: Sampler, seed: int, start: int = 0) -> Iterator[int]:

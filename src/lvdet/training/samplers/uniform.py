@@ -12,7 +12,7 @@ from lvdet.training.samplers.generator import EPOCH, generator
 
 @dataclass(frozen=True)
 class Uniform:
-    """Every image once an epoch, shuffled anew each time.
+    """Every image once an epoch, reshuffled each time.
 
     rows: [R] the image rows to draw from
     """

@@ -1,1 +1,1 @@
-"""Weights of other projects: files, layouts, and how they become lvdet's."""
+"""Weights from other projects: file formats, layouts, and their conversion."""

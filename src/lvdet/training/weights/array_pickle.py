@@ -1,4 +1,4 @@
-"""Pickles of arrays and plain containers. Reading one runs no code of the file.
+"""Pickles of arrays and plain containers. Reading one does not execute code from the file.
 
 The interpreter of opcodes is Python's own, with three changes: it knows only the opcodes that plain
 values need; every global that a file asks for is one of the stand-ins below, or refused; and no
@@ -24,7 +24,7 @@ _MOST_DIMENSIONS = 8
 
 
 class _RefusedError(Exception):
-    """What is wrong, in words."""
+    """The problem, in words."""
 
 
 class _Dtype:
@@ -47,7 +47,7 @@ class _Dtype:
 
 
 class _Array:
-    """Stands for `numpy.ndarray`: what `_reconstruct` makes, and a state fills."""
+    """Stands in for `numpy.ndarray`: created by `_reconstruct`, filled by its state."""
 
     def __init__(self) -> None:
         self.array: NDArray[Any] | None = None
@@ -79,7 +79,7 @@ class _NdarrayName:
 
 def _reconstruct(kind: object, shape: object, *_: object) -> _Array:
     if kind is not _NdarrayName or shape != (0,):
-        raise _RefusedError("has an array of another class than numpy.ndarray")
+        raise _RefusedError("has an array of a class other than numpy.ndarray")
     return _Array()
 
 
@@ -100,12 +100,12 @@ def _encode(text: object, encoding: object = "latin1") -> bytes:
 
 
 def _no_bytes() -> bytes:
-    """What `bytes()` is in older protocols."""
+    """How older protocols write `bytes()`."""
     return b""
 
 
 def _viewed(data: object, dtype: object, shape: object, order: str) -> NDArray[Any]:
-    """An array over the file's bytes, if they are as many as its shape says."""
+    """An array over the file's bytes, if their number matches its shape."""
     if isinstance(data, str):  # of Python 2
         data = data.encode("latin1")
     if not isinstance(data, bytes | bytearray) or not isinstance(dtype, _Dtype):
@@ -123,7 +123,7 @@ def _viewed(data: object, dtype: object, shape: object, order: str) -> NDArray[A
 
 
 def _short(wanted: object) -> str:
-    """In one line."""
+    """On one line."""
     text = "".join(c if c.isprintable() else "?" for c in str(wanted))
     return text if len(text) <= 60 else text[:60] + "…"
 
@@ -197,20 +197,20 @@ class _ArrayUnpickler(_PythonUnpickler):  # type: ignore[misc]
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in _GLOBALS:
             wanted = _short(f"{module}.{name}")
-            raise _RefusedError(f"asks for {wanted}, expected arrays and plain containers")
+            raise _RefusedError(f"refers to {wanted}, expected arrays and plain containers")
         return _GLOBALS[module, name]
 
     def load_reduce(self) -> None:
         arguments = self.stack.pop()
         called = self.stack[-1]
         if called not in _CALLED or not isinstance(arguments, tuple):
-            raise _RefusedError("calls what cannot be called")
+            raise _RefusedError("calls something that is not callable")
         self.stack[-1] = called(*arguments)
 
     def load_build(self) -> None:
         state = self.stack.pop()
         if not isinstance(self.stack[-1], _Dtype | _Array | _Mapping):
-            raise _RefusedError("gives a state to what has none")
+            raise _RefusedError("sets the state of an object that has none")
         self.stack[-1].__setstate__(state)
 
     def load_setitem(self) -> None:
@@ -258,26 +258,26 @@ def read_array_pickle(path: Path) -> dict[str, Any]:
     except KeyError as error:
         code = error.args[0] if error.args else ""
         known = f"opcode {bytes([code])!r}" if isinstance(code, int) and code < 256 else "a key"
-        raise InputError(f"{path}: refused, {known} is not one of plain values") from None
+        raise InputError(f"{path}: refused, {known} is not a plain value") from None
     except Exception as error:
         text = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InputError(f"{path}: not a pickle of weights, or truncated ({text})") from None
     if not isinstance(found, dict):
         raise InputError(f"{path}: not weights: {type(found).__name__}, expected a dict")
-    told: dict[int, dict[str, Any]] = {}
-    outer = _told(found, told)
+    resolved: dict[int, dict[str, Any]] = {}
+    outer = _resolved(found, resolved)
     outer = {
-        key: _told(value, told) if isinstance(value, dict) else value
+        key: _resolved(value, resolved) if isinstance(value, dict) else value
         for key, value in outer.items()
     }
-    arrays = {id(v): v for part in told.values() for v in part.values()}
+    arrays = {id(v): v for part in resolved.values() for v in part.values()}
     held = sum(v.nbytes for v in arrays.values() if isinstance(v, np.ndarray))
     if held > size:
         raise InputError(f"{path}: refused, {held:,} bytes of arrays in a file of {size:,}")
     return outer
 
 
-def _told(found: dict[Any, Any], before: dict[int, dict[str, Any]]) -> dict[str, Any]:
+def _resolved(found: dict[Any, Any], before: dict[int, dict[str, Any]]) -> dict[str, Any]:
     """A dict with stand-ins replaced by what they stand for, once however often it is named."""
     if id(found) not in before:
         before[id(found)] = {_name(key): _value(value) for key, value in found.items()}

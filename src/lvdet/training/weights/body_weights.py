@@ -1,4 +1,4 @@
-"""A backbone's weights as lvdet's own: torchvision's names, and images of the same colours."""
+"""Converts a backbone's weights to lvdet's: torchvision's names, and the same colour order."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class BodyWeights:
     """A backbone's tensors under torchvision's names, for images as lvdet normalises them.
 
     backbone:  which of lvdet's it is, "" for none of them
-    stride_in: the convolution of a bottleneck with the stride; "" where there is no such choice
+    stride_in: the convolution of a bottleneck with the stride; "" if there is no such choice
     folded:    normalisations are scales and shifts, without statistics
     """
 
@@ -62,7 +62,7 @@ class BodyWeights:
 
 
 def body_weights(file: WeightFile, convention: str | None = None) -> BodyWeights:
-    """The backbone in a file of any layout, alone or in a whole detector.
+    """The backbone in a file of any layout, alone or as part of a detector.
 
     convention: a name of `CONVENTIONS`, where the one that the layout usually has is wrong
     """
@@ -71,8 +71,8 @@ def body_weights(file: WeightFile, convention: str | None = None) -> BodyWeights
     found = layout_of(file.tensors)
     if found is None:
         raise InputError(
-            f"{file.path}: not the weights of a backbone: neither torchvision's names nor those of "
-            "Detectron2, Caffe2 or pycls"
+            f"{file.path}: not the weights of a backbone: its tensors are not named as by "
+            "torchvision, Detectron2, Caffe2 or pycls"
         )
     layout, prefix = found
     tensors = torchvision_names(file.tensors, layout, prefix)
@@ -91,7 +91,8 @@ def body_weights(file: WeightFile, convention: str | None = None) -> BodyWeights
 
 
 def _usual(layout: str, backbone: str, file: WeightFile) -> Convention:
-    """A file's own mean and deviations count before what its layout usually has."""
+    """The convention of a file: its own mean and deviations take precedence over the usual ones of
+    its layout."""
     grouped = backbone.startswith(("resnext", "regnet"))
     if layout == "torchvision" or file.author == "torchvision":
         usual = CONVENTIONS["torchvision"]
@@ -132,7 +133,7 @@ def _for_our_colours(stem: Tensor, meant: Convention, path: Path) -> Tensor:
 
 
 def _with_statistics(tensors: dict[str, Tensor]) -> tuple[dict[str, Tensor], bool]:
-    """Means and variances that leave scales and shifts as they are, where there are none."""
+    """Means and variances that leave scales and shifts as they are, if there are none."""
     added: dict[str, Tensor] = {}
     for name, tensor in tensors.items():
         layer, _, kind = name.rpartition(".")
@@ -144,7 +145,7 @@ def _with_statistics(tensors: dict[str, Tensor]) -> tuple[dict[str, Tensor], boo
 
 
 def _recognised(tensors: Mapping[str, Tensor]) -> str:
-    """Which of lvdet's backbones has these tensors, by its blocks."""
+    """The lvdet backbone that has these tensors, judged by its blocks."""
     if "block1.block1-0.f.a.0.weight" in tensors:
         return "regnet_y_4gf" if _blocks(tensors, "block") == [2, 6, 12, 2] else ""
     blocks = _blocks(tensors, "layer")
@@ -161,7 +162,7 @@ def _recognised(tensors: Mapping[str, Tensor]) -> str:
 
 
 def _blocks(tensors: Mapping[str, Tensor], stage: str) -> list[int]:
-    """How many blocks each of the stages has."""
+    """The number of blocks in each stage."""
     names = re.compile(rf"{stage}([1-4])\.(?:{stage}[1-4]-)?(\d+)\.")
     found = {match.groups() for match in map(names.match, tensors) if match}
     return [sum(number == str(k) for number, _ in found) for k in range(1, 5)]

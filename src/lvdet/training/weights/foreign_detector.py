@@ -1,4 +1,4 @@
-"""Detectors of Detectron2 and torchvision, ready to predict."""
+"""Detectors from Detectron2 and torchvision, ready to predict."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def load_foreign(
     device: torch.device,
     convention: str | None = None,
 ) -> LoadedModel:
-    """The detector in a file of Detectron2 or torchvision, in eval mode.
+    """Loads the detector in a Detectron2 or torchvision file, in eval mode.
 
     categories: names by id of the classes that it was trained on, which the file does not say;
                 `where` they are from is what errors name
@@ -42,11 +42,11 @@ def load_foreign(
     body = body_weights(file, convention)
     if not body.backbone:
         raise InputError(
-            f"{path}: its backbone is none of ResNet-18, -50 and -101, ResNeXt-101 32x8d and "
+            f"{path}: unknown backbone, expected ResNet-18, -50 or -101, ResNeXt-101 32x8d or "
             "RegNetY-4GF"
         )
     if heads.stages not in (1, 3):
-        raise InputError(f"{path}: has {heads.stages} stages of boxes, expected 1 or 3")
+        raise InputError(f"{path}: has {heads.stages} box stages, expected 1 or 3")
     vocabulary = _vocabulary(heads, categories, path, where)
     model = Model(
         kind="mask_rcnn" if heads.stages == 1 else "cascade_rcnn",
@@ -87,8 +87,8 @@ def _vocabulary(
         names = [categories.get(number, _UNUSED) for number in ids]
     else:
         raise InputError(
-            f"{path}: has {count:,} classes, but {where} has {len(ids):,} categories; pass the "
-            "annotations that it was trained on with --annotations"
+            f"{path}: has {count:,} classes, but {where} has {len(ids):,} categories; pass "
+            "--annotations FILE with the annotations that it was trained on"
         )
     none = np.zeros(count, dtype=np.int64)
     return Vocabulary(np.array(ids, dtype=np.int64), names, None, Frequencies(0, none, none))

@@ -1,4 +1,4 @@
-"""Where the tensors of other projects' detectors are in lvdet's: all but the backbone's body."""
+"""Maps the tensors of other projects' detectors to lvdet's, except the backbone's body."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _NOT_NEEDED = ("pixel_mean", "pixel_std", "proposal_generator.anchor_generator.c
 
 @dataclass(frozen=True)
 class Heads:
-    """Everything of a detector but its backbone's body, under lvdet's names.
+    """Everything in a detector except its backbone's body, under lvdet's names.
 
     classes: K, without the background
     stages:  of the box head
@@ -79,7 +79,7 @@ def detector_heads(file: WeightFile) -> Heads:
     if any(name.startswith("rpn.head.") for name in tensors):
         return _of_torchvision(_renamed(file, _TORCHVISION, "backbone.body.", first=0), file)
     raise InputError(
-        f"{file.path}: no detector of Detectron2 or torchvision: no layers of proposals in it"
+        f"{file.path}: not a detector from Detectron2 or torchvision: it has no proposal layers"
     )
 
 

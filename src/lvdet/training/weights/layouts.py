@@ -70,7 +70,7 @@ def layout_of(tensors: Mapping[str, Tensor]) -> tuple[str, str] | None:
 
 
 def torchvision_names(tensors: Mapping[str, Tensor], layout: str, prefix: str) -> dict[str, Tensor]:
-    """A backbone's tensors under torchvision's names; those that are no part of it are left out."""
+    """A backbone's tensors under torchvision's names; other tensors are left out."""
     renamed = {}
     for name, tensor in tensors.items():
         if name.startswith(prefix) and not name.endswith("num_batches_tracked"):

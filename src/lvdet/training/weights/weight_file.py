@@ -1,4 +1,4 @@
-"""A file of weights as named tensors, whatever project wrote it."""
+"""A weight file as named tensors, whichever project wrote it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _INNER = ("model", "blobs", "model_state", "state_dict")
 
 @dataclass(frozen=True)
 class WeightFile:
-    """Tensors by name, on the CPU, and who a file says has made them ("" where it does not)."""
+    """Tensors by name, on the CPU, and the author that a file states ("" if none)."""
 
     path: Path
     tensors: Mapping[str, Tensor]
@@ -37,13 +37,13 @@ class WeightFile:
 
 
 def is_weight_file(path: Path) -> bool:
-    """Whether a file's ending is one of other projects'."""
+    """Whether a file has the extension of another project's weights."""
     return path.suffix.lower() in ENDINGS and not path.is_dir()
 
 
 def read_weight_file(path: Path) -> WeightFile:
-    """Reads .pkl with arrays and plain containers, and what `torch.save` writes. No code of either
-    is run."""
+    """Reads .pkl files with arrays and plain containers, and what `torch.save` writes, without
+    executing code from the file."""
     content = read_array_pickle(path) if path.suffix.lower() == ".pkl" else _loaded(path)
     author = content.get("__author__", "")
     for key in _INNER:
@@ -56,7 +56,7 @@ def read_weight_file(path: Path) -> WeightFile:
         if isinstance(value, Tensor | np.ndarray) and not str(name).endswith("_momentum")
     }
     if not tensors:
-        raise InputError(f"{path}: not the weights of a network: no named arrays in it")
+        raise InputError(f"{path}: not the weights of a network: it has no named arrays")
     return WeightFile(path, tensors, author if isinstance(author, str) else "")
 
 
@@ -74,7 +74,7 @@ def _loaded(path: Path) -> Mapping[str, Any]:
 
 
 def _tensor(array: np.ndarray[Any, Any]) -> Tensor:
-    """A copy in this machine's byte order; of PyTorch's types."""
+    """A copy in this machine's byte order, as a PyTorch type."""
     if array.dtype.kind == "u" and array.dtype.itemsize > 1:
         array = array.astype(np.int64)
     return torch.from_numpy(np.array(array, dtype=array.dtype.newbyteorder("="), order="C"))
