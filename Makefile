@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # made about once.
 PYTEST_ARGS ?= -n 2 --dist worksteal
 
-.PHONY: demo test test-long test-cpus bench bench-calibration bench-compare bench-inference bench-report bench-training lint format stub results clean
+.PHONY: demo docs docs-serve test test-long test-cpus bench bench-calibration bench-compare bench-inference bench-report bench-training lint format stub results clean
 
 demo: $(VENV)/.installed
 	$(BIN)/lvdet demo demo
@@ -40,6 +40,16 @@ bench-training:
 bench-inference:
 	$(PYTHON) -m pip install --quiet --no-build-isolation --no-deps .
 	$(PYTHON) benchmarks/inference.py $(BENCH_ARGS)
+
+# The documentation site, in build/site; no page asks another host for anything.
+export NO_MKDOCS_2_WARNING := 1
+
+docs: $(VENV)/.documented-with
+	$(BIN)/python -m mkdocs build --quiet
+	@echo "open build/site/index.html"
+
+docs-serve: $(VENV)/.documented-with
+	$(BIN)/python -m mkdocs serve
 
 # The page of results, from the files of runs.
 results: $(VENV)/.installed
@@ -76,6 +86,10 @@ $(VENV)/.installed: $(NATIVE) | $(VENV)/bin/python
 
 $(VENV)/.tested-with: $(NATIVE) | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	touch $(VENV)/.installed $@
+
+$(VENV)/.documented-with: $(NATIVE) | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
 	touch $(VENV)/.installed $@
 
 benchmarks/.venv/.installed: benchmarks/requirements.txt

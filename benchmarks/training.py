@@ -71,7 +71,7 @@ def main() -> None:
     print(f"{gpu}, torch {torch.__version__}, torchvision {torchvision.__version__}")
     print(
         f"Mask R-CNN, {options.backbone}, {options.classes:,} classes, {options.side} px, "
-        f"{options.images} images a step, frozen batch norm, bf16 autocast, SGD with momentum"
+        f"{options.images} images per step, frozen batch norm, bf16 autocast, SGD with momentum"
     )
     torch.manual_seed(0)
     batches = [made_batch(seed, options, device) for seed in range(8)]

@@ -41,6 +41,11 @@ def rule() -> ModuleType:
         '"300 detections "\n        "an image"',
         "#: at most 300\n#: an image",
         "A limit\nan image.",
+        "the run goes on",
+        "AP-Old is that of re-ranked results",
+        "a prefix of it",
+        "a weak detector is no wrong file",
+        "a limit per image, and else per class: and else",
     ],
 )
 def test_bad_words_are_found(text: str, rule: ModuleType) -> None:
@@ -60,6 +65,11 @@ def test_bad_words_are_found(text: str, rule: ModuleType) -> None:
         "a non-negative integer",
         "the share of correct detections",
         "LIMIT = 100\n#: A class",
+        "the protocols are those of Dave et al.",
+        "the numbers are those of lvis 0.5.3",
+        "there are no objects",
+        "a limit is no longer needed",
+        "all of it",
     ],
 )
 def test_good_words_pass(text: str, rule: ModuleType) -> None:
