@@ -5,13 +5,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import tempfile
 from html import escape
 from pathlib import Path
 
 import numpy as np
+from demo_files import demo_files
 
 import lvdet
 from lvdet.limits.budgets import PerImage, apply
@@ -259,9 +257,7 @@ def reliability(gt: lvdet.GroundTruth, dt: lvdet.Detections, calibrated: lvdet.D
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "lvdet", "demo", folder]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    with demo_files() as folder:
         gt = lvdet.read_ground_truth(Path(folder, "annotations.json"))
         dt = lvdet.read_detections(Path(folder, "results.json"))
         calibrator = lvdet.Calibrator().fit(

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import io
 import re
-import subprocess
-import sys
-import tempfile
 from pathlib import Path
 
+from demo_files import demo_files
 from rich.console import Console
 
 import lvdet
@@ -23,9 +21,7 @@ FONT_FACE = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "lvdet", "demo", folder]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    with demo_files() as folder:
         gt = lvdet.read_ground_truth(Path(folder, "annotations.json"))
         dt = lvdet.read_detections(Path(folder, "results.json"))
         result = lvdet.evaluate(gt, dt)

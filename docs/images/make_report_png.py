@@ -6,11 +6,9 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
-import tempfile
 from pathlib import Path
 
+from demo_files import demo_files
 from playwright.sync_api import sync_playwright
 
 TARGET = Path(__file__).with_name("report.png")
@@ -18,14 +16,12 @@ WIDTH, HEIGHT = 1180, 1140
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        command = [sys.executable, "-m", "lvdet", "demo", "demo"]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=folder)
+    with demo_files() as folder, sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox"]
         )
         page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT})
-        page.goto(Path(folder, "demo", "report.html").as_uri())
+        page.goto((folder / "report.html").as_uri())
         page.wait_for_function("window.lvdetReport")
         page.evaluate("lvdetReport.drawAll()")
         page.wait_for_selector("[data-figure='deltas'] .main-svg")

@@ -21,26 +21,15 @@ from lvdet.experiments.scale import Scale
 from lvdet.files.fingerprint import fingerprints
 from lvdet.training.configuration.config import Config
 from lvdet.training.configuration.config_file import flat_values
+from lvdet.training.records.run_folder import FREE
 
 #: Rises when runs are made or measured in another way, so that earlier results are not mixed in.
 PROCEDURE = 1
 #: From here on, seeds are pilots: they are measured in full, and no verdict counts them.
 FIRST_PILOT = 100
-#: Keys that do not affect the numbers: paths, and how a process does its work.
-_FREE = (
-    "data.train",
-    "data.train_images",
-    "data.val",
-    "data.val_images",
-    "retrain.checkpoint",
-    "schedule.accumulate",
-    "run.workers",
-    "run.log_every",
-    "run.tensorboard",
-    "run.checkpoint_every",
-    "run.evaluate_every",
-    "run.keep",
-)
+#: Keys that do not affect the numbers: those that may change when a run resumes, except its first
+#: weights and its length.
+_FREE = FREE - {"model.weights", "schedule.steps"}
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isnan
 
@@ -10,6 +10,7 @@ from lvdet.calibration.detection_errors import CONDITIONS
 from lvdet.calibration.reliability import ReliabilityCurve
 from lvdet.evaluation.summary import NAMES
 from lvdet.rendering.table_text import Cell, Layout, percent, signed
+from lvdet.reporting.calibration_study import CalibrationStudy
 from lvdet.reporting.detector_study import Study
 
 _COMPETE = " Classes compete for the limit."
@@ -91,11 +92,7 @@ def budget_words(budget: str) -> str:
 def calibration_table(studies: Sequence[Study]) -> Layout | None:
     """AP-Pool and calibration error before and after; None if nothing could be calibrated."""
     lines = []
-    for study in studies:
-        if study.calibration is None:
-            continue
-        name = f"{study.name}, " if len(studies) > 1 else ""
-        found = study.calibration
+    for name, found in _calibrated(studies):
         before, after = found.pool_before, found.pool_after
         lines.append([Cell(f"{name}before"), *_pool(before), _error(found.before)])
         lines.append([Cell(f"{name}after"), *_pool(after, before), _error(found.after)])
@@ -109,11 +106,7 @@ def calibration_error_table(studies: Sequence[Study]) -> Layout | None:
     """ECE, LaECE, LaACE and D-ECE before and after, each with its conditions; None if
     nothing could be calibrated."""
     lines = []
-    for study in studies:
-        if study.calibration is None:
-            continue
-        name = f"{study.name}, " if len(studies) > 1 else ""
-        found = study.calibration
+    for name, found in _calibrated(studies):
         for before, after in zip(found.errors_before, found.errors_after, strict=True):
             change = after.value - before.value
             lines.append(
@@ -131,6 +124,14 @@ def calibration_error_table(studies: Sequence[Study]) -> Layout | None:
     head = ["", "before", "after", *CONDITIONS, "detections before", "detections after"]
     title = "Calibration errors as other projects define them, in percent"
     return Layout("calibration-errors", title, head, lines)
+
+
+def _calibrated(studies: Sequence[Study]) -> Iterator[tuple[str, CalibrationStudy]]:
+    """The calibrations there are, each with its detector's name in front if there are several
+    detectors."""
+    for study in studies:
+        if study.calibration is not None:
+            yield f"{study.name}, " if len(studies) > 1 else "", study.calibration
 
 
 def error_tables(studies: Sequence[Study]) -> list[Layout]:
