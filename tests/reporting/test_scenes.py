@@ -60,3 +60,9 @@ def test_a_box_outside_the_picture_keeps_its_number_inside() -> None:
     assert left == 0
     assert top >= 0
     assert bottom <= HEIGHT + 1e-9
+
+
+def test_a_box_beyond_the_right_edge_keeps_its_number_inside() -> None:
+    (mark,) = marks(detections([(700, -90, 20, 60)]), {}, WIDTH, HEIGHT)
+    _, top, right, _ = text_box(mark)
+    assert (top, right) == (0, WIDTH)

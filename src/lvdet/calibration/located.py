@@ -71,12 +71,10 @@ def located(pair: Pair, threshold: float, keep: NDArray[np.bool_] | None) -> Loc
     rows = matches.kept(keep)
     if rows is not None:
         counted &= rows
-    right, overlap = matched[counted], matches.overlap[counted]
-    overlap[~right] = 0.0
     return Located(
         pair.results.ranking.score[matches.detection[counted]],
-        right,
-        overlap,
+        matched[counted],
+        matches.overlap[counted],
         matches.category[counted],
         matches.truth[:, 0],
     )
