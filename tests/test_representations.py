@@ -98,3 +98,16 @@ def test_a_result_is_saved_by_its_ending(shown: dict[str, Any], tmp_path: Path) 
                 assert written.count("\n") > 1
         with pytest.raises(lvdet.InputError, match="unknown extension"):
             item.save(tmp_path / "out.txt")
+
+
+def test_numbers_are_aligned_right_and_words_left() -> None:
+    from lvdet.rendering.table_text import Cell, Layout, latex, markdown
+
+    head = ["", "verdict", "paper", "effect", "limit"]
+    lines = [
+        [Cell("Repeat factors help."), Cell("holds"), Cell("+0.8"), Cell("–"), Cell("∞")],
+        [Cell("7 classes"), Cell(""), Cell(""), Cell("1.20 ± 0.1", "-3.00"), Cell("10,000")],
+    ]
+    table = Layout("table", "Verdicts", head, lines)
+    assert markdown([table]).splitlines()[3] == "| --- | --- | ---: | ---: | ---: |"
+    assert r"\begin{tabular}{llrrr}" in latex([table])

@@ -88,7 +88,8 @@ def markdown(layouts: Sequence[Layout]) -> str:
     """Markdown tables, under headings."""
     parts = []
     for layout in layouts:
-        lines = [layout.head, ["---:"] * len(layout.head)]
+        rule = ["---:" if right else "---" for right in _right_aligned(layout)]
+        lines = [layout.head, rule]
         lines += [[_together(cell) for cell in line] for line in layout.lines]
         body = "\n".join(f"| {' | '.join(map(_unbarred, line))} |" for line in lines)
         parts.append(f"### {layout.title}\n\n{body}\n")
@@ -101,12 +102,13 @@ def latex(layouts: Sequence[Layout]) -> str:
     for layout in layouts:
         head = " & ".join(map(_escaped, layout.head))
         lines = [" & ".join(map(_latex_cell, line)) for line in layout.lines]
+        columns = "".join("r" if right else "l" for right in _right_aligned(layout))
         parts.append(
             "\n".join(
                 [
                     r"\begin{table}",
                     r"    \centering",
-                    rf"    \begin{{tabular}}{{{'r' * len(layout.head)}}}",
+                    rf"    \begin{{tabular}}{{{columns}}}",
                     r"        \toprule",
                     rf"        {head} \\",
                     r"        \midrule",
@@ -158,6 +160,18 @@ def _set(head: str, cells: Sequence[Cell]) -> list[str]:
         f"{first:>{left}}{space}{second:>{right}}"
         for first, second in [(head, ""), *((cell.value, cell.delta) for cell in cells)]
     ]
+
+
+def _right_aligned(layout: Layout) -> list[bool]:
+    """For each column, whether all its values are numbers or missing."""
+    return [
+        all(_begins_a_number(line[place].value) for line in layout.lines)
+        for place in range(len(layout.head))
+    ]
+
+
+def _begins_a_number(value: str) -> bool:
+    return value in ("", "–") or value.lstrip("+-")[:1] in {*"0123456789∞"}
 
 
 def _together(cell: Cell) -> str:
