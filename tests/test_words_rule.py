@@ -46,6 +46,21 @@ def rule() -> ModuleType:
         "a prefix of it",
         "a weak detector is no wrong file",
         "a limit per image, and else per class: and else",
+        "the given rows; else the boxes",
+        "the classes that are asked for",
+        "detections by falling score",
+        "once everything is worked out",
+        "the function gives back a table",
+        "masks where there are none",
+        "it takes no --annotations",
+        "the best rows of so many images",
+        "the problem is said when the file is read",
+        "tables, one after the other",
+        "boxes outside of the image",
+        "rows that are looked at",
+        "rows that are none",
+        "files that are there already",
+        "save your work and stop.",
     ],
 )
 def test_bad_words_are_found(text: str, rule: ModuleType) -> None:
@@ -70,6 +85,11 @@ def test_bad_words_are_found(text: str, rule: ModuleType) -> None:
         "there are no objects",
         "a limit is no longer needed",
         "all of it",
+        "What else it does",
+        "ask for help",
+        "AP keeps rising",
+        "not so many",
+        "and stop the clock",
     ],
 )
 def test_good_words_pass(text: str, rule: ModuleType) -> None:

@@ -16,13 +16,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = (
     "README.md",
+    "CHANGELOG.md",
     "CONTRIBUTING.md",
     "benchmarks/README.md",
     "docs/**/*.md",
     "docs/*.ipynb",
 )
-#: Lists the modules that `PROSE` does not cover yet. Take a module out when it is clean.
-PENDING = ROOT / "tools" / "words_pending.txt"
 
 _EACH = r"an? (?:image|class|row|line|file|step|detector|metric)\b"
 #: What not to write, a space standing for any break between words; and what to write.
@@ -50,9 +49,7 @@ RULES = {
     r"\bunknown ending\b": "unknown extension",
     r"\bcannot be written: ": "cannot write: ",
     r"\bcannot be used: ": "invalid X: ",
-}
-#: Foreign constructions. What English allows after or before them stands in the pattern.
-PROSE = {
+    # Foreign constructions. What English allows after or before them stands in the pattern.
     r"\b(?:goes|go|going|went) on\b(?! to\b)": "continues, resumes",
     r"\bis that of(?! \[?[A-Z])|\bare those of(?! (?:\[?[A-Z]|pycocotools|lvis\b))": (
         "is the … of, equals, belongs to"
@@ -60,8 +57,22 @@ PROSE = {
     r"(?<!\ball )(?<!\bmost )(?<!\bnone )(?<!\bsome )(?<!\bpart )(?<!\brest )(?<!\bhalf )"
     r"(?<!\bmuch )(?<!\bshare )\bof it\b": "its …, or leave it out",
     r"(?<!\b[Tt]here )\b(?:is|are) no\b(?! (?:longer|more|less)\b)": "is not a",
-    r"\band else\b": "otherwise",
+    r"\band else\b|[.;:,] [Ee]lse (?:the|it|they|these|those|a)\b": "otherwise",
     r"\bper (?:image|class) an? (?:image|class)\b": "per image, per class",
+    r"\b(?:is|are|was|were|be|been|not|as|you|nobody) ask(?:s|ed)? for\b": "requested, selected",
+    r"\bfalling (?:score|order|value)s?\b|\bin rising order\b": "descending, ascending",
+    r"\bworked out\b": "computed",
+    r"\b(?:gives?|gave) back\b": "returns",
+    r"\b[Ww]here (?:there (?:is|are) (?:none|no|any)|it is not)\b": "if there is none",
+    r"\band stop(?=[.,;:)])": "say what stops",
+    r"\btakes? no -": "does not accept",
+    r"\b(?:of|by|has|have|at|and|are|with) so many\b": "this many, or the number",
+    r"\b(?:is|are|was) (?:told|said) (?:when|where|here|once|so|of|which)\b": "reported",
+    r"\bone after the other\b": "in turn, in order, one at a time",
+    r"\boutside of\b": "outside",
+    r"\blook(?:s|ed)? at only where\b|\bthat (?:is|are) looked at\b": "read, used, considered",
+    r"\bthat are none\b": "padding, invalid",
+    r"\b(?:is|are) there already\b": "exists already",
 }
 #: Between two words: spaces, or the end of a line with what opens the next: quotes, or a comment.
 _BREAK = r"(?:[ \t]+|[ \t]*[\"']?[ \t]*\n[ \t]*(?:#:?[ \t]*|[rf]{0,2}[\"'])?)"
@@ -77,32 +88,28 @@ def _compiled(rules: Mapping[str, str]) -> dict[re.Pattern[str], str]:
     return made
 
 
-_RULES, _PROSE = _compiled(RULES), _compiled(PROSE)
+_RULES = _compiled(RULES)
 
 
-def findings(text: str, *, prose: bool = True) -> Iterator[tuple[int, str, str]]:
-    """The line, the words and what to write instead, for each place in a text.
-
-    prose: whether foreign constructions count too
-    """
-    for pattern, better in (_RULES | _PROSE if prose else _RULES).items():
+def findings(text: str) -> Iterator[tuple[int, str, str]]:
+    """The line, the words and what to write instead, for each place in a text."""
+    for pattern, better in _RULES.items():
         for found in pattern.finditer(text):
             line = text.count("\n", 0, found.start()) + 1
             yield line, " ".join(found.group().split()), better
 
 
 def main(arguments: list[str]) -> int:
-    """Prints what was found; 1 where there is something."""
+    """Prints the findings; returns 1 if there are any, otherwise 0."""
     paths = [Path(argument) for argument in arguments] or [
         *(page for pattern in PAGES for page in sorted(ROOT.glob(pattern))),
         *sorted((ROOT / "src" / "lvdet").rglob("*.py")),
     ]
-    pending = set(PENDING.read_text(encoding="utf-8").split())
     bad = False
     for path in paths:
         name = path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
         text = path.read_text(encoding="utf-8")
-        for line, words, better in sorted(findings(text, prose=str(name) not in pending)):
+        for line, words, better in sorted(findings(text)):
             print(f"{name}:{line}: {words!r}: write {better!r}")
             bad = True
     return int(bad)

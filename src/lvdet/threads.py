@@ -22,7 +22,7 @@ def set_threads(threads: int | None) -> None:
 
 
 def thread_count() -> int:
-    """The number of threads to use: as set, else LVDET_THREADS, else the process's cores."""
+    """The number of threads to use: as set, or LVDET_THREADS, or the process's cores."""
     if _setting is not None:
         return _setting
     text = os.environ.get("LVDET_THREADS", "")

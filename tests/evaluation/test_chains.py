@@ -50,7 +50,7 @@ def test_the_order_of_limits_counts(simulated: tuple) -> None:
 
 @pytest.mark.parametrize("budgets", [[()], [lvdet.PerImage(3)], [("3/image",)], ["3/image"]])
 def test_what_is_no_chain(simulated: tuple, budgets: Any) -> None:
-    with pytest.raises(lvdet.InputError, match="expected limits one after the other"):
+    with pytest.raises(lvdet.InputError, match="expected a chain of limits"):
         lvdet.evaluate(*simulated, budgets=budgets)
 
 

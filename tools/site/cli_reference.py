@@ -15,7 +15,7 @@ _HEAD = """\
 
 Generated from the commands. `lvdet VERB --help` prints the same.
 
-Exit codes: 0 success, 1 failure, 2 invalid input or usage, 3 a check that you asked for failed
+Exit codes: 0 success, 1 failure, 2 invalid input or usage, 3 a requested check failed
 ([which](../formats.md#errors)), 130 interrupted.
 """
 

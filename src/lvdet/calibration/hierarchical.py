@@ -182,7 +182,7 @@ def learned(levels: Levels, evidence: Evidence, reach: Floats | float = np.inf) 
         before = levels
         try:
             levels = _maximised(levels, evidence)
-        except np.linalg.LinAlgError:  # more evidence beside less than float64 has digits for
+        except np.linalg.LinAlgError:  # evidence of too different sizes for float64's digits
             return before
         if not levels.sound:
             return before

@@ -16,7 +16,7 @@ from lvdet.calibration.maps import Floats, LogOdds
 from lvdet.files.progress import Update
 from lvdet.threads import thread_count
 
-#: Rows of classes that are fitted between two reports of progress.
+#: Rows fitted between two progress reports.
 _ROWS = 1 << 20
 
 
@@ -30,8 +30,8 @@ class Prior:
 
 @dataclass(frozen=True, eq=False)
 class Optimum:
-    """The most likely weights [C, P] of the classes, and the log loss of each there [C], with its
-    gradient [C, P] and curvature [C, P, P]; summed over rows, without the prior."""
+    """The most likely weights [C, P] of the classes, and the log loss [C], gradient [C, P] and
+    curvature [C, P, P] at them, summed over rows, without the prior."""
 
     weights: Floats
     loss: Floats
@@ -41,17 +41,17 @@ class Optimum:
 
 @dataclass(frozen=True, eq=False)
 class Lines:
-    """Rows of C classes, ready to be fitted by lines in log odds.
+    """Rows of C classes, ready for fitting lines in log odds.
 
-    features: [V, N], those that vary, in each class of spread 1 and, where there is a constant to
-              take that up, of mean 0; the sign turned where right, so that odds are those of the
-              wrong answer
-    right:    [N] whether each row is right
+    features: [V, N] the features that vary, scaled in each class to spread 1 and, if there is a
+              constant to absorb the shift, to mean 0; negated in correct rows, so that the odds
+              are the odds of the incorrect answer
+    right:    [N] whether each row is correct
     offsets:  [C + 1] where each class begins
-    scale:    [C, P, P] times the features as they were are these
+    scale:    [C, P, P] the matrices that turn the original features into these
 
-    Where all scores are small, -log(1 - s) is too, and its weight in the thousands: scaled features
-    have one tolerance for all weights.
+    If all scores are small, so is -log(1 - s), and its weight is in the thousands. Scaling lets one
+    tolerance serve all weights.
     """
 
     features: Floats
@@ -102,11 +102,12 @@ def fit_logistic(
     """The most likely weights of each class, starting from `start` ([C, P]). A class without
     detections gets the mode of its prior, or its start.
 
-    rising: weights of features that vary are 0 or more. One that would fall below is left out,
-        which is the constrained optimum where only one would; of two, the better way is taken.
+    rising: the weights of the features that vary must be 0 or more. A weight that would be negative
+        is left out. If only one would be, that is the constrained optimum; if both would be, the
+        better of the two fits wins.
 
-    Where labels can be told apart without a mistake there is no most likely weight, and the fit
-    ends where hardly a mistake is left.
+    If the labels are separable, no weight is the most likely, and the fit ends when hardly a
+    mistake is left.
     """
     back: Floats = np.asarray(np.linalg.inv(data.scale), dtype=np.float64)
     begin, known = _times(start, back), None
@@ -143,7 +144,7 @@ class LineMethod:
 
     start:    [P] the weights of the identity
     varied, constant: as in `Lines.of`
-    to_map:   from the weights to a map
+    to_map:   makes a map of the weights
     """
 
     start: tuple[float, ...]

@@ -14,14 +14,14 @@ from scipy.special import expit
 
 Floats: TypeAlias = NDArray[np.float64]
 
-#: Scores are held this far from 0 and 1 where their log odds are taken.
+#: Scores are clipped to this distance from 0 and 1 before taking log odds.
 _EDGE = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
 class LogOdds:
     """log p/(1-p) = a log s - b log(1-s) + c: beta calibration, with Platt scaling (a = b),
-    temperature (a = b, c = 0) and no change at all (a = b = 1, c = 0) as special cases."""
+    temperature scaling (a = b, c = 0) and the identity (a = b = 1, c = 0) as special cases."""
 
     a: float
     b: float
@@ -32,15 +32,15 @@ class LogOdds:
         if self == KEEP:
             return score
         log, log_not = log_sides(score)
-        with np.errstate(over="ignore"):  # odds beyond all floats are those of 0 or 1
+        with np.errstate(over="ignore"):  # odds that overflow stand for 0 or 1
             chance: Floats = expit(self.a * log + self.b * log_not + self.c)
         return chance
 
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """A value for each of the intervals that `edges` ([K - 1], rising) divide [0, 1] into; an
-    edge belongs to the interval above it."""
+    """One value for each interval that `edges` ([K - 1], ascending) divide [0, 1] into; an edge
+    belongs to the interval above it."""
 
     edges: Floats
     values: Floats
@@ -60,7 +60,7 @@ class Lines:
 
     def __call__(self, score: Floats) -> Floats:
         """[N] probabilities of scores in [0, 1]."""
-        # Between scores below 1e-308 the slope is infinite.
+        # The slope between scores below 1e-308 is infinite.
         return np.interp(score, self.scores, self.values).clip(0.0, 1.0)
 
 

@@ -12,9 +12,9 @@ from lvdet.calibration.labelled_scores import Samples, require_chances
 from lvdet.calibration.maps import Floats
 from lvdet.errors import InputError
 
-#: Bins of a curve, and of the errors made of it.
+#: Bins of a curve and of the errors computed from it.
 BINS = 20
-#: Chances are held this far from 0 and 1 where their logarithm is taken.
+#: Probabilities are clipped to this distance from 0 and 1 before taking logarithms.
 _EDGE = float(np.finfo(np.float64).eps)
 
 
@@ -33,7 +33,7 @@ class ReliabilityCurve:
 
     @property
     def gap(self) -> Floats:
-        """[K] the distance between mean score and share of correct detections."""
+        """[K] the absolute difference between mean score and share of correct detections."""
         return np.abs(self.score - self.right)
 
     @property
@@ -73,7 +73,7 @@ class Reliability:
 
 
 def reliability(samples: Samples, *, by_class: bool = True) -> Reliability:
-    """The errors of uncalibrated scores; those of classes only on request."""
+    """The errors of uncalibrated scores; by_class adds the errors of each class."""
     return Reliability(
         calibration_errors(samples.score, samples.right),
         {
@@ -111,7 +111,7 @@ def reliability_curve(
 ) -> ReliabilityCurve:
     """Mean score and share of correct detections, in bins of equal "width" or equal "count".
 
-    A score at an edge belongs to the bin above it. Bins of equal count take scores in order, so
+    A score at an edge belongs to the bin above it. Bins of equal count divide the sorted scores, so
     equal scores may fall into two bins; there are never more bins than scores.
     """
     if isinstance(bins, bool) or not isinstance(bins, int) or bins < 1:

@@ -173,7 +173,7 @@ def run(
         result = evaluate_pair(read, plan)
     failed = shortfalls(result, floors)
     warnings = result.warnings
-    if diagnosis is not None and "fixed" not in result:  # else these are among them
+    if diagnosis is not None and "fixed" not in result:  # otherwise they are included already
         warnings = list(dict.fromkeys([*warnings, *diagnosis.warnings]))
     for path in output or []:
         if diagnosis is not None and path.suffix.lower() == ".json":

@@ -75,7 +75,7 @@ class Resampler:
         if len(image) and image.min() < 0:
             raise InputError(f"{ranking.source} has images that are not in {gt.source}")
         known = category_rows(gt, ranking)
-        # What the annotations do not have is a class of its own, which nobody asks for.
+        # Classes that the annotations lack form one extra class, which is not evaluated.
         group = np.where(known < 0, np.int32(classes), known)[ranking.category]
         ordering = _native.rank_groups(group, classes + 1, ranking.score, thread_count())
         rows, begins = ordering

@@ -1,9 +1,9 @@
 """Differences between two detectors, and how much of them may be chance.
 
-An interval is the difference on the images there are, more or less so many standard errors. The
-standard error is how far the differences on bootstrap samples are from that one, as the root of
-the mean square: it holds their spread, and also that they may all lie to one side, as they do where
-classes with few images are missing in samples. docs/comparing.md has what else was tried.
+An interval is the difference on the actual images, plus or minus a number of standard errors. The
+standard error is the root mean square distance of the bootstrap samples' differences from that one.
+So it covers their spread and also their bias, which appears when samples lack classes with few
+images. docs/comparing.md lists the alternatives that were tried.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ class Confusions:
     """Pairs of classes in classification errors, most frequent first; ties by descending highest
     score.
 
-    detected, actual: [P] int32, rows of `categories`: what was said, and what was there
+    detected, actual: [P] int32, rows of `categories`: the predicted and the actual class
     count:   [P] int64, errors
     highest: [P] float64, the highest score among them
     total:   [P] float64, the sum of their scores

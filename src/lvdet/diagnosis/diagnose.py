@@ -172,8 +172,8 @@ def diagnose_pair(
 
 
 def _counts(gt: GroundTruth, rows: Rows, costs: Costs) -> NDArray[np.int64]:
-    """[C, kinds + 2] errors of each class: of incorrect detections as it was said, of objects not
-    found as it is."""
+    """[C, kinds + 2] errors of each class: incorrect detections count for the predicted class,
+    missed objects for the actual class."""
     classes = len(gt.categories)
     counts = np.zeros((classes, len(KINDS) + len(TOTALS)), dtype=np.int64)
     wrong = rows.kind < len(KINDS)

@@ -33,13 +33,13 @@ class Rows:
 
     detection: [K] int32, row of `Results.detections`, of the pair that was diagnosed
     category:  [K] int32, its class
-    kind:      [K] uint8, number in `ROW_KINDS`; "not counted" is what the budget or matching left
-               out: ignored, or of a class not exhaustively annotated there
-    target:    [K] int32, row of `GroundTruth`: the object a right one found; of another class
-               (classification), badly met (localisation), found already (duplicate), or just the
-               nearest (both, background); -1 if there is none
-    overlap:   [K] float64, IoU with the target; NaN where that was not looked up: of right ones and
-               of those not counted
+    kind:      [K] uint8, number in `ROW_KINDS`; "not counted" are detections outside the budget,
+               ignored ones, and those of a class not exhaustively annotated in the image
+    target:    [K] int32, row of `GroundTruth`: the object that a correct detection found; one of
+               another class (classification), overlapped too little (localisation), found already
+               (duplicate), or just the nearest (both, background); -1 if there is none
+    overlap:   [K] float64, IoU with the target; NaN for correct detections and for those not
+               counted
     """
 
     detection: NDArray[np.int32]

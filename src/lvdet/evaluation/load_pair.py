@@ -29,10 +29,10 @@ from lvdet.tables.ground_truth import GroundTruth
 from lvdet.tables.results import Results
 
 FilePath: TypeAlias = str | os.PathLike[str]
-#: What annotations may be given as, and detections.
+#: The accepted types of annotations and of detections.
 Annotations: TypeAlias = GroundTruth | FilePath
 DetectionSource: TypeAlias = Detections | FilePath | list[FilePath]
-#: The same, or what was read already, for several questions about one file.
+#: The same, or results already read, so that several evaluations can share one file.
 ResultSource: TypeAlias = DetectionSource | Results
 
 
@@ -47,11 +47,11 @@ def load_pair(
 ) -> Pair:
     """The tables of an evaluation, read from files if paths are given.
 
-    Annotations come first. Of results files only what the needs can use is kept in memory; where
-    needs are None, it is the whole table, masks included even where boxes are compared. `Results`
-    are taken as they are: they were read for needs no smaller than these. Results without a class
-    that the annotations have are refused, but for exact_lvis. drop_duplicates leaves out exact
-    repeats of an image's rows; nothing else is left out while reading then.
+    Annotations are read first. From results files, only the rows that the needs can use stay in
+    memory; with needs=None the whole table does, masks included even if boxes are compared.
+    `Results` are used unchanged: they were read for needs no smaller than these. Results that share
+    no class with the annotations are an error, except with exact_lvis. drop_duplicates leaves out
+    exact repeats of an image's rows; nothing else is then left out while reading.
     """
     if not isinstance(gt, GroundTruth | str | os.PathLike):
         raise InputError(f"annotations are of type {type(gt).__name__}, expected a table or a path")
@@ -64,7 +64,8 @@ def load_pair(
         results = Results.of(detections)
     masks = iou != "bbox"
     if iou is None and (isinstance(gt, GroundTruth) or Path(gt).is_file()):
-        # Masks of annotations take time to read; but what is no file can be read only once.
+        # Masks of annotations take time to read; but a source that is not a file can be read only
+        # once.
         if files is not None:
             masks = may_have_masks(files)
         else:
@@ -87,7 +88,7 @@ def load_pair(
         results = read_results(
             files, truth, caps, masks=iou != "bbox", every_box=every_box, progress=progress
         )
-    assert results is not None  # given, or read
+    assert results is not None  # passed in, or read above
     dropped = None
     if drop_duplicates:
         results, dropped = without_repeats(results)

@@ -23,7 +23,7 @@ class Pools:
         member = np.zeros((len(pools), len(matches.truth)), dtype=np.uint8)
         for number, pool in enumerate(pools):
             member[number, pool] = 1
-        # The outcomes in the one ranking; its scopes are the pools, so many at a time.
+        # The outcomes in a single ranking. Its scopes are the pools, MOST_POOLS at a time.
         self._outcomes = [
             _pooled(matches, member[first : first + _native.MOST_POOLS])
             for first in range(0, len(pools), _native.MOST_POOLS)

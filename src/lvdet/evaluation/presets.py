@@ -20,15 +20,15 @@ _CHUNKS = "keeps 300 detections per image and group of 40 classes during inferen
 
 @dataclass(frozen=True)
 class Preset:
-    """What a project does with a results file; all of them repeat the quirks of the reference
+    """What a project does with a results file. All projects repeat the quirks of the reference
     tools and evaluate every class of the annotations.
 
-    federated: whether its annotations are LVIS's; else COCO's
+    federated: whether its annotations follow LVIS rather than COCO
     chain:   its limits, as `parse_budget` reads them
-    iou:     what it compares; None for boxes or masks, as asked for
-    mask_area: whether it drops `bbox` where masks are compared, so that a detection's area is its
-             mask's; else that of its box, where it has one
-    missing: what it also does that a results file does not hold, "" for nothing
+    iou:     what it compares; None for boxes or masks, as the caller chooses
+    mask_area: whether it drops `bbox` when it compares masks, so that a detection's area is its
+             mask's; otherwise the box's, if there is one
+    missing: a further step that a results file cannot show, "" for none
     """
 
     name: str

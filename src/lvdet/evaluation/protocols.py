@@ -79,7 +79,7 @@ class Plan:
                 or not all(isinstance(budget, Budget) for budget in chain)
             ):
                 raise InputError(
-                    f"budget is {chain!r}, expected limits one after the other, such as "
+                    f"budget is {chain!r}, expected a chain of limits, such as "
                     "(PerImage(1000), PerClass(10_000))"
                 )
         others = (self.dets_per_image, self.dets_per_class, self.classes)

@@ -1,7 +1,7 @@
 """How far AP depends on the order of equal scores.
 
-At each IoU threshold, the worst order puts the correct rows of a score last, and the best puts them
-first: `average_precision.Ties` are walked so, beside the order of the file.
+At each IoU threshold, the worst order puts the correct rows of a score last, and the best order
+puts them first. `average_precision.Ties` computes both beside the order of the file.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class TieRange:
 
 def mean_range(low: Curves, high: Curves | None = None) -> TieRange:
     """The mean of the bounds over the rankings that have objects to find, from one set of curves or
-    from those of the worst and best order."""
+    from the curves of the worst and of the best order."""
     bounds = low.lowest, (low if high is None else high).highest
     known = (one[~np.isnan(one)] for one in bounds)
     return TieRange(*(float(one.mean()) if one.size else float("nan") for one in known))
@@ -56,7 +56,7 @@ def tied_rows(
 
 
 def tie_warning(source: str, moved: Sequence[tuple[str, TieRange, int]]) -> str:
-    """A sentence that warns that the order of equal scores affects these numbers."""
+    """A warning that the order of equal scores affects these numbers."""
     texts = [
         f"{name} lies between {100 * one.low:.2f} and {100 * one.high:.2f} ({tied:,} detections "
         "share their score with another)"
@@ -69,14 +69,14 @@ def tie_warning(source: str, moved: Sequence[tuple[str, TieRange, int]]) -> str:
 
 
 def bounding_matches(matches: Matches) -> tuple[Matches, Matches] | None:
-    """The match at worst and at best, over all areas alone, where it depends itself on the order of
-    equal scores in an image; None if it does not.
+    """The worst and the best match, over all areas only, if the match itself depends on the order
+    of equal scores in an image; None if it does not.
 
-    Rows that another order might match otherwise are wrong in the one, and right in the other
-    wherever they could match anything: bounds, which need not be attained.
+    Rows that another order might match differently are incorrect in the worst match, and correct in
+    the best wherever they could match anything. These are bounds, which no order need attain.
     """
     outcomes = matches.outcomes
-    assert matches.contested is not None  # the scores are those of the matching
+    assert matches.contested is not None  # the matching saw these scores
     rows, reached = matches.contested
     if not len(rows):
         return None

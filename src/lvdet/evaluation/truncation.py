@@ -14,15 +14,14 @@ from lvdet.tables.ground_truth import GroundTruth
 from lvdet.tables.problems import category_rows
 from lvdet.tables.results import Results
 
-#: Limits that tools are known to truncate at. An image or class at exactly one of these, and none
-# above
-#: it, is no accident.
+#: Limits that tools are known to truncate at. If an image or class has exactly one of these numbers
+#: and none has more, that is hardly an accident.
 USUAL_PER_IMAGE = frozenset({100, 200, 300, 500, 1_000, 2_000, 3_000, 5_000, 10_000})
 USUAL_PER_CLASS = frozenset({1_000, 3_000, 5_000, 10_000, 20_000, 30_000, 50_000, 100_000})
-#: At any other number, a file counts as truncated if this many images (classes) have exactly that
-#: number, their most, …
+#: At any other number, a file counts as truncated if this many images (classes) have exactly the
+#: largest number, …
 ENOUGH = 5
-#: … and are more than all those up to this share below it, or one below.
+#: … and outnumber those that have one less, or up to this share less.
 MARGIN = 0.1
 
 
@@ -73,11 +72,11 @@ def class_counts(gt: GroundTruth, results: Results) -> NDArray[np.int64]:
 class Cuts:
     """How a file was truncated.
 
-    by_image, by_class: None if nothing speaks for such a cut
+    by_image, by_class: None if there is no evidence of truncation per image, or per class
     images, classes: how many images and classes have detections
-    counts: [C] as of `class_counts`
-    certain: the highest limit per image that finds, in spite of the cut by class, what it would
-             have found before
+    counts: [C] from `class_counts`
+    certain: the highest limit per image that still keeps the same detections, although the file is
+             truncated per class
     """
 
     by_image: Cut | None
@@ -106,9 +105,10 @@ class Cuts:
         return self.missed_by_image(budgets, classes) or self.missed_by_class(budgets, classes)
 
     def missed_by_image(self, budgets: Sequence[Budget], classes: NDArray[np.int64]) -> bool:
-        """Whether that is so because of the cut by image: unless they begin with a limit per image
-        that is no higher, over all classes. Of COCO's limit per image and class only the number is
-        looked at: its files are usually truncated at that many per image."""
+        """Whether that is because of truncation per image: it is, unless the budgets begin with a
+        limit per image that is as low or lower, over all classes. Of COCO's limit per image and
+        class only the number counts: files for COCO are usually truncated at that number per
+        image."""
         if self.by_image is None:
             return False
         first = budgets[0] if budgets else None
@@ -120,16 +120,18 @@ class Cuts:
         )
 
     def missed_by_class(self, budgets: Sequence[Budget], classes: NDArray[np.int64]) -> bool:
-        """Whether that is so because of the cut by class: unless they begin with a limit per class
-        that is no higher. With a limit per image first, the results are `reranked` instead."""
+        """Whether that is because of truncation per class: it is, unless the budgets begin with a
+        limit per class that is as low or lower. If a limit per image comes first, the results are
+        `reranked` instead."""
         first = budgets[0] if budgets else None
         if self.by_class is None or isinstance(first, PerImage) or not self._touches(classes):
             return False
         return not (isinstance(first, PerClass) and first.limit <= self.by_class.limit)
 
     def reranked(self, budgets: Sequence[Budget], classes: NDArray[np.int64]) -> bool:
-        """Whether the cut by class makes of the budgets a re-ranking, the paper's "Ranking 2": they
-        begin with a limit per image, in which what was cut off might have taken places."""
+        """Whether truncation per class turns the budgets into a re-ranking (the paper's "Ranking
+        2"): they begin with a limit per image, where the lost detections might have taken
+        places."""
         first = budgets[0] if budgets else None
         return isinstance(first, PerImage) and first.limit > self.certain and self._touches(classes)
 
@@ -142,8 +144,8 @@ class Cuts:
 
 
 def _certain(gt: GroundTruth, results: Results, cut: int) -> int:
-    """How many detections of each image are above all that a cut by class may have taken, which
-    scored no more than the lowest that is left of a class of that size."""
+    """How many detections of each image score above everything that truncation per class may have
+    removed, which scored at most as much as the lowest left in a class of that size."""
     ranking = results.ranking
     large = results.per_class >= cut
     held = np.bincount(ranking.category, minlength=len(large))

@@ -1,10 +1,10 @@
-"""Under what a detector was measured, as a text, in the paper's numbers whatever the scale.
+"""Conditions under which a detector is measured, as text, with the paper's limits at any scale.
 
 own                     AP-Old, AP-Fixed and AP-Pool
 scores                  how high scores are
-nms=0.3                 the same as own, after another suppression
+nms=0.3                 the same as own, with another NMS threshold
 image=300               a limit per image
-class=10000,image=300   one after the other; classes=rc restricts the detector first
+class=10000,image=300   two limits in turn; classes=rc first restricts the detector
 train:beta, oracle:beta calibrated scores, by what they were fitted on
 """
 
@@ -14,7 +14,7 @@ from lvdet.errors import InputError
 from lvdet.studies.budget_tables import Limits
 
 OWN, SCORES = "own", "scores"
-#: What a run can be asked for beside what every run has, in the order in which it is measured.
+#: Optional measurements of a run, in the order in which they are made.
 NMS, LIMITS, CALIBRATION = PARTS = ("nms", "limits", "calibration")
 
 

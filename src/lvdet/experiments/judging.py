@@ -2,11 +2,12 @@
 
 A claim holds where its effect lies on the right side of its bound, beyond the 95 % t-interval, and
 the 95 % interval of the image bootstrap says the same if there is one. It fails where both lie on
-the wrong side. Else, and always where a config has one seed alone, it is undecided.
+the wrong side. Otherwise, and always if a config has a single seed, it is undecided.
 
-The t-interval is that of the mean over seeds, which are independent: the standard deviation is
-pooled over the configs of the experiment, each with one degree of freedom less than its seeds. The
-bootstrap's is that of `lvdet compare`, of the mean over seeds on the same samples of images.
+The t-interval covers the mean over seeds, which are independent: the standard deviation is pooled
+over the configs of the experiment, each with one degree of freedom less than its seeds. The
+bootstrap interval is computed as in `lvdet compare`, for the mean over seeds on the same samples of
+images.
 """
 
 from __future__ import annotations
@@ -42,12 +43,12 @@ class Interval:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The verdict on a claim; effects are fractions, None if there is none.
+    """The verdict on a claim; effects are fractions, None if undefined.
 
-    seeds:     how many each config has
+    seeds:     the number of seeds of each config
     by_seeds:  the t-interval
-    by_images: the bootstrap's, where there are samples
-    deviation: over seeds, pooled, with its degrees of freedom
+    by_images: the bootstrap interval, if there are samples
+    deviation: the pooled standard deviation over seeds, with its degrees of freedom
     """
 
     claim: Claim
@@ -112,7 +113,7 @@ def decide(claim: Claim, interval: Interval) -> str:
 
 
 def _combined(claim: Claim, results: ResultSet, name: str) -> list[float]:
-    """The claim's combination of metrics, for each seed for which a config has all of them."""
+    """The claim's combination of metrics, for each seed that has all of them."""
     found = []
     for seed in results.seeds(name):
         values = [results.value(name, seed, at, metric) for at, metric, _ in claim.terms]

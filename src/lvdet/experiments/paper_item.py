@@ -1,12 +1,12 @@
 """An experiment: a table or figure of the paper as a small TOML, under its LaTeX label.
 
-    label, title    of the paper
-    columns         metrics of the rows' conditions
-    seeds           how many runs of each config
-    config, against what rows have that do not say; without `against` it is the first row
-    [[rows]]        a shipped config, the condition under which it is looked at, the paper's figures
+    label, title    from the paper
+    columns         metrics, each measured under its row's condition
+    seeds           the number of runs of each config
+    config, against defaults for the rows; without `against`, rows are compared with the first row
+    [[rows]]        a shipped config, the condition it is measured under, the paper's figures
 
-`base` begins with the values of another one; `parts` puts several together.
+`base` starts from the values of another experiment; `parts` puts several together.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from lvdet.errors import InputError
 from lvdet.experiments.conditions import OWN, part_of
 
 FOLDER = Path(__file__).parent / "catalogue"
-#: Stands for all of them.
+#: Stands for all experiments.
 ALL = "all"
 _HEADS = {"old": "AP-Old", "fixed": "AP-Fixed", "pool": "AP-Pool"}
 
@@ -32,12 +32,12 @@ _HEADS = {"old": "AP-Old", "fixed": "AP-Fixed", "pool": "AP-Pool"}
 class Column:
     """A column of a table.
 
-    head:   what stands above it
-    metric: of the row's condition
-    after:  what is appended to that condition
-    less:   appended in place of it, for what is subtracted
-    config: whose, where it is not the row's
-    count:  a number as it is, not a fraction
+    head:   the heading
+    metric: measured under the row's condition
+    after:  appended to that condition
+    less:   appended instead of `after`, for the value to subtract
+    config: measured instead of the row's config
+    count:  shown as a plain number, not as a fraction
     """
 
     head: str
@@ -76,12 +76,12 @@ class Row:
 class Experiment:
     """A table or figure of the paper.
 
-    seeds:   how many runs of each config there are
-    repeated: configs for which the rows are repeated, and what they are called
-    parts:   the names of which it consists
-    example: what is shown of a single run in place of a table
-    figure:  what is drawn
-    note:    what there is to say where nothing is measured
+    seeds:   the number of runs of each config
+    repeated: configs for which the rows are repeated, and their labels
+    parts:   the names of the experiments that it consists of
+    example: what is shown of a single run, in place of a table
+    figure:  the kind of figure to draw
+    note:    the text to show if nothing is measured
     """
 
     name: str
@@ -107,7 +107,7 @@ class Experiment:
                     yield from ((whose, at) for at in column.conditions(row.at))
 
     def needs(self) -> dict[str, set[str]]:
-        """The parts of a run that it needs, by config."""
+        """The parts of a run that the experiment needs, by config."""
         found: dict[str, set[str]] = {}
         for config, condition in self.wanted():
             part = part_of(condition)

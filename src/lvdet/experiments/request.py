@@ -34,7 +34,7 @@ class Request:
     only:     "i/n": the i-th of n parts of the runs
     seeds:    those to run; none: the scale's
     deadline: seconds since `started` after which nothing is left running
-    say:      told of every run that is finished
+    say:      called after every finished run
     """
 
     names: tuple[str, ...]

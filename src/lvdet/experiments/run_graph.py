@@ -1,7 +1,7 @@
 """Which trainings experiments need, and which of them share one.
 
 A run is a config at a scale with a seed: trained once, evaluated once. Its key is a hash of
-everything that its numbers depend on; what has the same key is one run, whatever it is called.
+everything that its numbers depend on; two configs with the same key are one run.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from lvdet.training.configuration.config import Config
 from lvdet.training.configuration.config_file import flat_values
 from lvdet.training.records.run_folder import FREE
 
-#: Rises when runs are made or measured in another way, so that earlier results are not mixed in.
+#: Increases when runs are made or measured differently, so that earlier results are not mixed in.
 PROCEDURE = 1
 #: From here on, seeds are pilots: they are measured in full, and no verdict counts them.
 FIRST_PILOT = 100
@@ -38,7 +38,7 @@ class Run:
 
     set:    the name of its images
     parent: the first phase of a retraining
-    key:    a hash of all that its numbers depend on
+    key:    a hash of everything that its numbers depend on
     """
 
     name: str
@@ -61,8 +61,8 @@ class Run:
 class Graph:
     """The runs of experiments at a scale, the most informative first.
 
-    parts: what is measured of each, by key
-    names: what else the run of a key is called
+    parts: the measurements of each run, by key
+    names: the other names of each run, by key
     """
 
     scale: Scale
@@ -125,11 +125,7 @@ class Runs:
 
 def graph(experiments: Sequence[Experiment], scale: Scale, seeds: Sequence[int]) -> Graph:
     """The runs that experiments need, seed by seed. Each run measures everything that any
-    experiment of the paper needs, so that no run is repeated.
-
-    What is measured of a run is what any experiment of the paper needs, so that no run has to be
-    made twice.
-    """
+    experiment of the paper needs, so that no run is repeated."""
     runs = Runs(scale)
     parts: dict[str, set[str]] = {}
     called: dict[str, set[str]] = {}

@@ -1,4 +1,4 @@
-"""Carries out runs in this process one after the other, or in several processes at once."""
+"""Carries out runs one after another in this process, or several at once in their own processes."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from lvdet.files.progress import Progress, track
 from lvdet.files.writing import make_folder, write_json, write_text
 from lvdet.threads import set_threads, thread_count
 
-#: Seconds that processes have to save their work before the deadline, and between two looks.
+#: Seconds that processes have to save their work before the deadline; seconds between two polls.
 GRACE, LOOK = 15.0, 0.1
 _OUTBOX = "outbox"
 _THREADS = "OMP_NUM_THREADS"
-#: Takes each result as soon as it is there.
+#: Receives each result as soon as it is ready.
 Finished = Callable[[dict[str, Any]], None]
 
 
 @dataclass(frozen=True)
 class Job:
-    """Runs for one process; a run that must be trained first comes first."""
+    """Runs for one process; a run that the others depend on comes first."""
 
     graph: Graph
     runs: tuple[Run, ...]
@@ -52,7 +52,7 @@ class Job:
 
 
 def make_in_turn(jobs: Sequence[Job], finished: Finished, progress: Progress | None = None) -> None:
-    """Carries out jobs one after the other, in this process."""
+    """Carries out jobs one after another, in this process."""
     done, total = 0, sum(len(job.runs) for job in jobs)
     with track(progress, "runs", "runs") as update:
 
@@ -74,12 +74,11 @@ def make_at_once(
     end: float | None = None,
     progress: Progress | None = None,
 ) -> None:
-    """Several at once, each in its own process, until all are done or it is `end` on the monotonic
-    clock.
+    """Carries out several jobs at once, each in its own process, until all are done or the
+    monotonic clock reaches `end`.
 
-    A job is not started where runs before it took longer than is left for its own. What is
-    unfinished at the end is told to save its work, and is resumed by the next call. A job that
-    fails does not stop the others.
+    A job is not started if earlier runs took longer than the time left. Jobs unfinished at the end
+    save their work, and the next call resumes them. A job that fails does not stop the others.
     """
     waiting = [*jobs]
     total = sum(len(job.runs) for job in jobs)
@@ -151,7 +150,7 @@ def _with_workers(job: Job, cores: int) -> Job:
 
 
 def _work(job: Job, threads: int) -> None:
-    """A worker process: results and errors go to files in the outbox."""
+    """The work of a process: results and errors go to files in the outbox."""
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     set_threads(threads)
     _end_with_parent()
@@ -164,7 +163,7 @@ def _work(job: Job, threads: int) -> None:
     error.unlink(missing_ok=True)
     try:
         job.make(finished)
-    except Exception as failure:  # whatever it may be, the others go on
+    except Exception as failure:  # whatever it is, the others continue
         write_text(" ".join(f"{failure}".split()) or type(failure).__name__, error)
         if not isinstance(failure, LvdetError):
             raise

@@ -52,8 +52,8 @@ def _encode(bitmaps: NDArray[Any]) -> Masks:
     count, height, width = bitmaps.shape
     pixels = height * width
     inside = bitmaps if bitmaps.dtype == np.bool_ else bitmaps != 0
-    # Where a pixel differs from the one before it, down the columns one after the other. Looked
-    # for row by row, as the pixels lie in memory, and sorted after: there are few of them.
+    # Where a pixel differs from the one before it in column order. The search goes row by row, as
+    # the pixels lie in memory, and the few places found are sorted afterwards.
     change = np.empty(bitmaps.shape, dtype=np.bool_)
     np.not_equal(inside[:, 1:], inside[:, :-1], out=change[:, 1:])
     change[:, 0, 0] = inside[:, 0, 0]

@@ -97,8 +97,8 @@ def new_collector(
 ) -> _native.Collector:
     """A collector of rows: of all rows, or of those that a cap can keep.
 
-    Where the annotations are known, images and classes are numbered as there, and boxes and
-    masks are kept only in cells that count, unless `every_box` asks for all.
+    If the annotations are known, images and classes are numbered as in them, and boxes and masks
+    are kept only in cells that count, unless `every_box` is set.
     """
     none = np.zeros(0, dtype=np.int64)
     cells = None

@@ -35,18 +35,18 @@ from lvdet.tables.values import Problem, require
 
 #: Bytes searched to see whether a file has masks.
 _HEAD = 1 << 16
-#: The endings of Parquet files.
+#: The extensions of Parquet files.
 PARQUET = (".parquet", ".pq")
 
 
 class NamedFiles(NamedTuple):
-    """Files to read in order, and their common name in messages."""
+    """Files to read in order, and the name that messages use for all of them."""
 
     paths: list[Path]
     name: str
 
 
-#: The endings of what can be written.
+#: The extensions of the formats that can be written.
 WRITTEN = (".json", ".jsonl", ".ndjson", ".parquet")
 
 
@@ -78,13 +78,13 @@ def read_detections(
 
     `source` is a file (JSON list, lines of JSON, either gzipped, Parquet, npz), a folder or pattern
     of such files, read in order of name; a list of paths, a list of COCO result records, or a dict
-    of arrays. With masks=False, masks are skipped where there are boxes. With dets_per_class, only
-    the best so many rows of each class are kept, with dets_per_image those of each image, with both
-    what either keeps. That happens while reading, so that files may be far larger than memory: by
-    descending score, earlier rows first among equals; they stay in their order.
+    of arrays. With masks=False, masks are skipped if there are boxes. dets_per_class keeps the
+    highest-scored rows of each class, dets_per_image those of each image, and both together keep
+    what either keeps. Among equal scores the earlier row wins; the rows kept stay in their order.
+    The limits apply while reading, so files may be far larger than memory.
 
-    images: the annotations, where image ids are texts that name their files, or where boxes are
-        fractions of the images
+    images: the annotations; needed if image ids are file names, or if boxes are fractions of the
+        image size
     """
     known = KnownImages.of(images)
     with track(progress, "reading results") as update:
@@ -148,9 +148,9 @@ def read_results(
     every_box: bool = False,
     progress: Progress | None = None,
 ) -> Results:
-    """Reads what evaluating against `gt` needs of files: of all rows image, class and score, of
-    those in cells that count (with `every_box`, of all) also boxes and masks; of both, only what
-    the caps can keep."""
+    """Reads what evaluating against `gt` needs: image, class and score of every row, and boxes and
+    masks of the rows in cells that count (with `every_box`, of all rows); of both, only the rows
+    that the caps can keep."""
 
     def collector_of_pair() -> _native.Collector:
         return new_collector(caps, gt, every_box=every_box)
@@ -184,7 +184,7 @@ def load_detections(
 
 
 def prepare(files: NamedFiles) -> None:
-    """Begins to load what reading the files takes while something else is read: importing Arrow
+    """Starts importing what reading the files needs, while something else is read: importing Arrow
     takes as long as reading the annotations."""
     if any(path.suffix.lower() in PARQUET for path in files.paths):
         with suppress(RuntimeError):  # the system allows no more threads
@@ -192,7 +192,7 @@ def prepare(files: NamedFiles) -> None:
 
 
 def _import_arrow() -> None:
-    with suppress(ImportError):  # said when it is read
+    with suppress(ImportError):  # reported when the file is read
         import_module("lvdet.files.parquet").import_arrow()
 
 
@@ -203,13 +203,13 @@ def may_have_masks(files: NamedFiles) -> bool:
         from lvdet.files.parquet import holds_masks
 
         return holds_masks(first)
-    if not first.is_file():  # cannot be looked into without taking it
+    if not first.is_file():  # looking into a pipe would consume it
         return True
     try:
         with open(first, "rb") as file:
             head = file.read(_HEAD)
     except OSError:
-        return False  # said when it is read
+        return False  # reported when the file is read
     if head[:2] == GZIP:
         from lvdet.files.spooling import unpacked_head
 
@@ -223,12 +223,11 @@ def write_detections(detections: Detections, path: str | os.PathLike[str]) -> No
 
 
 def write_tables(tables: Iterable[Detections], path: str | os.PathLike[str]) -> int:
-    """Writes tables one after the other, as they come, into one file of the same formats; returns
-    how many rows there were.
+    """Writes tables into one file, in the same formats, as they arrive; returns the number of rows.
 
-    The file is there once it is complete, and not at all where a table cannot be made. JSON has
-    boxes and masks where each table has them, Parquet all or none: its columns are those of the
-    first table with rows.
+    The file appears once it is complete, and not at all if a table cannot be made. In JSON, each
+    table decides whether its rows have boxes and masks; in Parquet, the first table with rows
+    decides for all.
     """
     ending = require_ending(path, WRITTEN)
     rows = 0
@@ -256,7 +255,7 @@ def _collect(
     update: Update | None,
 ) -> tuple[_native.Collector, list[FileReport]]:
     """Collects the rows of all files in order."""
-    # What can be read only once is read with all that may be needed of it.
+    # A source that can be read only once is read with everything that may be needed.
     masks = masks or not all(path.is_file() for path in paths)
     collector, reports = new(), []
     for path, share in zip(paths, shares(paths, update), strict=True):

@@ -108,7 +108,7 @@ def _report(path: Path, report: dict[str, Any], masks: bool) -> FileReport:
 
 
 def write_json(tables: Iterable[Detections], path: str | os.PathLike[str], *, lines: bool) -> None:
-    """Writes tables one after the other, as one JSON list or one record per line."""
+    """Writes tables in order, as one JSON list or one record per line."""
     with write_whole(path) as file:
         between = b"" if lines else b"["
         for table in tables:

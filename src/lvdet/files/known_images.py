@@ -17,7 +17,7 @@ from lvdet.files.annotation_files import read_ground_truth
 from lvdet.tables.ground_truth import GroundTruth
 from lvdet.tables.problems import rows_of
 
-#: What annotations are given as, where only their images are needed.
+#: The accepted types of annotations if only their images are needed.
 ImageSource: TypeAlias = GroundTruth | str | os.PathLike[str] | None
 
 

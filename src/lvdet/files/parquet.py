@@ -283,7 +283,7 @@ class LateColumnsError(InputError):
 
 
 def write_parquet(tables: Iterable[Detections], path: str | os.PathLike[str]) -> None:
-    """Writes tables one after the other, a row group at a time. Boxes and masks are written where
+    """Writes tables in order, a row group at a time. Boxes and masks are written where
     the first table with rows has them; raises `LateColumnsError` where only a later one does."""
     import pyarrow as pa
     import pyarrow.parquet as pq

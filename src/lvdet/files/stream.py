@@ -33,14 +33,14 @@ def detection_tables(
     images: KnownImages = NO_IMAGES,
     update: Update | None = None,
 ) -> Iterator[Detections]:
-    """Reads detections as tables of some megabytes each, one after the other: the rows of all
+    """Reads detections in order, as tables of a few megabytes each: the rows of all
     files, in their order, however many they are.
 
     `source` is a file, folder or pattern, or a list of paths, as `read_detections` takes them;
     images: those that texts may name. (A NumPy archive is loaded whole.) A table has rows of one
     file, at least one, and names that file and their places in it; image_ids, category_ids, masks
     and boxes_given speak of its own rows. With masks=False, masks are skipped where there are
-    boxes: they are looked at, and kept, only in tables where boxes have to be made from them.
+    boxes: they are read, and kept, only in tables that need boxes made from them.
 
     What cannot be used is refused as by `read_detections`, when it is reached: tables before it
     have been given out by then.

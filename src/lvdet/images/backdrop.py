@@ -1,7 +1,7 @@
-"""What is behind and between things: textures, light, blur and grain.
+"""Backgrounds and camera effects: textures, light, blur and grain.
 
-Pixels are float32 [3, h, w], 0–255: planes, as NumPy is several times faster on whole rows than on
-triples.
+Pixels are float32 [3, h, w], 0–255. They are kept as planes because NumPy is several times faster
+on whole rows than on triples.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _STOCK_SIDE = 640
 
 
 def background(rng: np.random.Generator, height: int, width: int) -> Pixels:
-    """[3, h, w] a textured ground: soft patches of colour, marbling, and planks now and then."""
+    """[3, h, w] a textured background: soft patches of colour, marbling and sometimes planks."""
     grey = rng.uniform(40, 205)
     base = grey + rng.normal(0, 22, (3, 1, 1))
     patches = _bumps(rng, int(rng.integers(2, 8)), height, width)
@@ -33,7 +33,8 @@ def background(rng: np.random.Generator, height: int, width: int) -> Pixels:
 
 
 def expose(rng: np.random.Generator, pixels: Pixels) -> NDArray[np.uint8]:
-    """[h, w, 3] the picture a camera takes: light from a side and of some colour, blur, grain."""
+    """[h, w, 3] the picture that a camera takes, with coloured light from one side, blur and
+    grain."""
     _, height, width = pixels.shape
     strength, angle = rng.uniform(0, 0.35), rng.uniform(0, 2 * np.pi)
     exposure = np.exp(rng.normal(0, 0.15))
@@ -44,7 +45,7 @@ def expose(rng: np.random.Generator, pixels: Pixels) -> NDArray[np.uint8]:
     white = np.exp(rng.normal(0, 0.05, 3)).astype(np.float32)
     level, rough = np.float32(rng.uniform(-8, 12)), np.float32(rng.uniform(2, 10))
     picture = np.empty((height, width, 3), dtype=np.uint8)
-    # A plane after the other: one fits into the processor's cache.
+    # One plane at a time, because one fits into the processor's cache.
     for band, grain in enumerate(_grain(rng, height, width)):
         seen = _blurred(pixels[band], side)
         seen *= light
@@ -56,13 +57,13 @@ def expose(rng: np.random.Generator, pixels: Pixels) -> NDArray[np.uint8]:
 
 
 def _bumps(rng: np.random.Generator, cells: int, height: int, width: int) -> tuple[int, int]:
-    """Points of a grid with `cells` along the longer side, stretched by chance."""
+    """The points of a grid with `cells` along the longer side, stretched at random."""
     scale, stretch = max(height, width) / cells, np.exp(rng.normal(0, 0.35))
     return max(2, round(height * stretch / scale)), max(2, round(width / stretch / scale))
 
 
 def _smooth(grid: Pixels, height: int, width: int) -> Pixels:
-    """[..., h, w] the values of [..., gh, gw] with smooth steps between."""
+    """[..., h, w] the values of a grid [..., gh, gw], interpolated smoothly."""
     rows: Pixels = np.matmul(_steps(grid.shape[-2], height), grid, dtype=np.float32)
     values: Pixels = np.matmul(rows, _steps(grid.shape[-1], width).T, dtype=np.float32)
     return values
@@ -70,7 +71,7 @@ def _smooth(grid: Pixels, height: int, width: int) -> Pixels:
 
 @lru_cache(maxsize=512)
 def _steps(points: int, length: int) -> Pixels:
-    """[length, points] how much of each point there is at each place; two of them, at most."""
+    """[length, points] the weight of each point at each place, at most two of them nonzero."""
     place = np.linspace(0, points - 1, length)
     left = np.minimum(place.astype(np.int64), points - 2)
     part = place - left
@@ -94,7 +95,7 @@ def _planks(rng: np.random.Generator, height: int, width: int) -> Pixels:
 
 
 def _blurred(plane: Pixels, side: float) -> Pixels:
-    """[h, w] each pixel mixed with `side` of each of its neighbours, down and then across."""
+    """[h, w] each pixel mixed with its neighbours, weighted by `side`, down and then across."""
     kept, taken = np.float32(1 - 2 * side), np.float32(side)
     seen, moved = plane * kept, plane * taken
     seen[1:] += moved[:-1]
@@ -111,7 +112,7 @@ def _blurred(plane: Pixels, side: float) -> Pixels:
 
 
 def _grain(rng: np.random.Generator, height: int, width: int) -> Pixels:
-    """[3, h, w] unit noise, a part of a stock of it: drawing it anew would take longest of all."""
+    """[3, h, w] unit noise, cut from a stock: drawing new noise would be the slowest step."""
     stock = _stock(-(-max(height, width) // _STOCK_SIDE))
     top = int(rng.integers(0, stock.shape[1] - height + 1))
     left = int(rng.integers(0, stock.shape[2] - width + 1))

@@ -1,6 +1,6 @@
-"""Things laid into a picture from front to back, each where enough of it is visible.
+"""Places things in a picture from front to back, each where enough pixels stay visible.
 
-Since everything added later lies behind, what is visible of a thing never changes again.
+Later things lie behind earlier ones, so the visible pixels of a thing never change again.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from lvdet.images.things import Floats, Things
 
 Code = NDArray[np.uint8]
 
-#: A thing is laid elsewhere, or left out, where less of it than this is visible.
+#: The visible share below which a thing is placed elsewhere, or left out.
 _LEAST_VISIBLE, _LEAST_PIXELS, _TRIES = 0.3, 16, 6
-#: From this share of covered pixels on only what must be in the picture is added.
+#: The share of covered pixels from which only essential things are added.
 _FULL = 0.65
 
 
 class Collage:
-    """Which thing is visible at each pixel, and which cell of its stencil.
+    """The thing that is visible at each pixel, and the cell of its stencil.
 
-    ink:  uint16 [h, w] 0 where nothing is, else 4 * (1 + place among the laid things) + cell
-    laid: the things that are visible somewhere, in the order in which they were laid
-    middle: where the middles of those are, x and y
+    ink:  uint16 [h, w] 0 in empty pixels, otherwise 4 * (1 + index in `laid`) + cell
+    laid: the things that are visible somewhere, in the order in which they were placed
+    middle: the x and y of their middles
     """
 
     def __init__(self, height: int, width: int) -> None:
@@ -45,7 +45,7 @@ class Collage:
         essential: Sequence[bool],
         smallest: float,
     ) -> None:
-        """Lays the things; `essential` ones are always visible, if need be of size `smallest`,
+        """Places the things. Essential ones are always visible, if need be at size `smallest`,
         unless the picture is full."""
         height, width = self.ink.shape
         number = len(things.row)
@@ -64,7 +64,7 @@ class Collage:
                 self._squeeze_in(rng, thing, _code(looks[thing], *small))
 
     def paint(self, things: Things, pixels: Pixels) -> None:
-        """Colours the [3, h, w] pixels where a thing is visible."""
+        """Colours those of the [3, h, w] pixels where a thing is visible."""
         laid = np.array(self.laid, dtype=np.int64)
         at = np.flatnonzero(self.ink)
         ink = self.ink.ravel()[at].astype(np.int64) - 4
@@ -80,7 +80,7 @@ class Collage:
             plane.reshape(-1)[at] = colours.astype(np.float32).take(ink) * light
 
     def _put(self, thing: int, code: Code, y: int, x: int, least: float) -> bool:
-        """Puts the thing with its middle there, behind all others, where at least so many pixels
+        """Puts the thing with its middle at (x, y), behind all others, if at least `least` pixels
         are visible."""
         high, wide = code.shape
         top, left = y - high // 2, x - wide // 2
@@ -97,7 +97,7 @@ class Collage:
         return True
 
     def _squeeze_in(self, rng: np.random.Generator, thing: int, code: Code) -> None:
-        """Puts the thing at one of some free pixels, as much of it as is visible."""
+        """Puts the thing at a free pixel, preferably one where enough of the thing is visible."""
         free = np.flatnonzero(self.ink == 0)
         width = self.ink.shape[1]
         for least in (max(_LEAST_VISIBLE * np.count_nonzero(code), 1.0), 1.0):
@@ -114,8 +114,8 @@ def _places(height: int, width: int) -> tuple[Pixels, Pixels]:
 
 
 def _frames(things: Things, diameter: Floats) -> list[tuple[tuple[int, int], tuple[float, ...]]]:
-    """For each thing the width and height of its box of pixels, and the map from there to its
-    stencil: x' = a x + b y + c, y' = d x + e y + f."""
+    """The width and height of each thing's box in pixels, and the map from the box to its stencil:
+    x' = a x + b y + c, y' = d x + e y + f."""
     inverse = things.inverse / diameter[:, None, None]
     (a, b), (c, d) = inverse.transpose(1, 2, 0)
     scale = 1 / np.abs(a * d - b * c)
@@ -131,7 +131,7 @@ def _frames(things: Things, diameter: Floats) -> list[tuple[tuple[int, int], tup
 
 
 def _code(look: Sequence[int], size: tuple[int, int], numbers: tuple[float, ...]) -> Code:
-    """[h, w] the stencil's cells under a map."""
+    """[h, w] the cells of a stencil, sampled through a map."""
     from PIL import Image
 
     moved = _sheet(*look).transform(size, Image.Transform.AFFINE, numbers, Image.Resampling.NEAREST)

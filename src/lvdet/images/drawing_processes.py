@@ -22,7 +22,7 @@ Result = TypeVar("Result")
 def in_order(
     work: Callable[[Task], Result], tasks: Sequence[Task], workers: int
 ) -> Generator[Result]:
-    """work(task) for each task, in order, computed by so many processes; 1 is this one.
+    """work(task) for each task, in order, computed by this many processes; 1 is this one.
 
     Close it to end the processes early. What `work` raises is raised here.
     """

@@ -60,7 +60,7 @@ def draw_labels(
     start = np.cumsum(labelled) - labelled
     first = np.zeros(number.sum(), dtype=np.bool_)
     first[start] = True
-    # Half by frequency, so that frequent classes have negatives enough, half whatever it is.
+    # Half by frequency, so that frequent classes have enough negatives, and half uniformly.
     wanted = int(rng.poisson(min(_NEGATIVES, 0.4 * classes)))
     looked_for = np.concatenate(
         [_by_share(rng, share, wanted - wanted // 2), rng.integers(0, classes, wanted // 2)]

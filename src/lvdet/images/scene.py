@@ -14,12 +14,12 @@ from lvdet.images.collage import Collage
 from lvdet.images.federation import draw_labels
 from lvdet.images.things import Floats, Ints, draw_things
 
-#: Height and width for a longer side of 1, and how often each comes.
+#: Height and width for a longer side of 1, and how often each shape occurs.
 _FORMATS = np.array([(0.75, 1), (1, 0.75), (0.667, 1), (1, 0.667), (1, 1), (0.5625, 1)])
 _FORMAT_SHARE = np.array([0.42, 0.18, 0.2, 0.1, 0.06, 0.04])
 #: The smallest, the typical and the largest diameter for a longer side of 1 and a dozen objects.
 _DIAMETERS = (0.034, 0.18, 0.65)
-#: Pixels of the smallest diameter in small pictures.
+#: The smallest diameter in small pictures, in pixels.
 _SMALLEST = 8.0
 
 
@@ -27,10 +27,10 @@ _SMALLEST = 8.0
 class World:
     """What all pictures of a set have in common.
 
-    share:     [K] cumulates how often each class occurs; ends with 1
-    size:      pixels of the longer side
-    objects:   labelled objects per image, on average
-    instances: objects of a class in an image that shows it, on average
+    share:     [K] cumulative frequencies of the classes; ends with 1
+    size:      the longer side in pixels
+    objects:   mean number of labelled objects per image
+    instances: mean number of objects of a class in an image that shows the class
     """
 
     vocabulary: Vocabulary
@@ -41,7 +41,7 @@ class World:
 
     @cached_property
     def unlisted(self) -> Ints:
-        """[U, 4] combinations that are no class."""
+        """[U, 4] attribute combinations outside the vocabulary."""
         return self.vocabulary.unlisted()
 
     @cached_property
@@ -57,7 +57,7 @@ class Scene:
     """A picture and its ground truth. Classes are rows of the vocabulary.
 
     pixels:    uint8 [h, w, 3]
-    owner:     int16 [h, w] the object that is visible at each pixel, -1 where it is none
+    owner:     int16 [h, w] the object that is visible at each pixel, -1 if none
     category:  [N] the classes of the objects in the picture, each with a visible pixel
     annotated: [N] whether the object is labelled
     negative, not_exhaustive: classes, ascending
@@ -72,7 +72,7 @@ class Scene:
 
 
 def compose(rng: np.random.Generator, positive: Ints, world: World) -> Scene:
-    """A picture that shows each of the classes `positive`, and some others without a label."""
+    """A picture that shows each of the classes `positive`, and some others without labels."""
     labels = draw_labels(rng, positive, world.share, world.instances)
     shape = _FORMATS[rng.choice(len(_FORMATS), p=_FORMAT_SHARE)]
     height, width = np.rint(shape * world.size).astype(np.int64).tolist()
@@ -84,7 +84,7 @@ def compose(rng: np.random.Generator, positive: Ints, world: World) -> Scene:
         world.diameters,
     )
     collage = Collage(height, width)
-    essential = np.append(labels.first, False)[things.row]  # -1, a distractor, is the last
+    essential = np.append(labels.first, False)[things.row]  # -1, a distractor, indexes the last
     collage.lay(rng, things, essential.tolist(), world.diameters[0])
     pixels = background(rng, height, width)
     collage.paint(things, pixels)

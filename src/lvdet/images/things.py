@@ -14,9 +14,9 @@ from lvdet.images.stencils import FILLS, SHAPELESS
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-#: Distractors for each object, and how many of them are combinations that are no class.
+#: Distractors per object, and the share of them outside the vocabulary.
 _DISTRACTORS, _UNLISTED = 0.6, 0.35
-#: Spread of the logarithm of the diameter between the classes and between their objects.
+#: Spread of the logarithm of the diameter: between classes, and between the objects of a class.
 _BETWEEN, _WITHIN = 0.62, 0.18
 #: Spread of the logarithm of the stretch, of the shear, and of hue, saturation and value.
 _STRETCH, _SHEAR = 0.07, 0.08
@@ -27,11 +27,11 @@ _JITTER = (0.013, 0.08, 0.06)
 class Things:
     """N things, the first in front.
 
-    row:      [N] the object that the thing is, -1 for a distractor
+    row:      [N] the row of its object, -1 for a distractor
     stencil:  [N, 3] rim, fill and outline
-    palette:  [3, N, 4] red, green and blue by what a cell of a stencil holds
+    palette:  [3, N, 4] red, green and blue of each kind of stencil cell
     diameter: [N] in pixels
-    inverse:  [N, 2, 2] from places around the middle to the unit disc, for the diameter 1
+    inverse:  [N, 2, 2] the map from positions around the middle to the unit disc, for diameter 1
     tilt:     [N, 2] change of brightness along a radius, across and down
     """
 
@@ -50,14 +50,17 @@ def draw_things(
     unlisted: Ints,
     diameter: tuple[float, float, float],
 ) -> Things:
-    """Looks for objects of the classes `category` [M], whose attributes are [M, 4], and for some
-    distractors; `unlisted` [U, 4] are combinations that are no class. `diameter`: the smallest,
-    the typical and the largest."""
+    """Draws the appearance of objects of the classes `category` [M], whose attributes are [M, 4],
+    and of some distractors.
+
+    unlisted: [U, 4] attribute combinations outside the vocabulary
+    diameter: the smallest, the typical and the largest
+    """
     objects = len(category)
     clutter = int(rng.poisson(_DISTRACTORS * objects + 2))
     total = objects + clutter
     looks = np.concatenate([attributes, _distractors(rng, clutter, unlisted)])
-    # Objects of one class are about the same size, and all things are smaller in some images.
+    # Objects of one class have similar sizes, and some images have smaller things throughout.
     group = np.unique(np.append(category, -1 - np.arange(clutter)), return_inverse=True)[1]
     scale = np.exp(rng.normal(0, 0.25) + rng.normal(0, _BETWEEN, total)[group])
     scale *= np.exp(rng.normal(0, _WITHIN, total))
@@ -74,7 +77,7 @@ def draw_things(
 
 
 def _distractors(rng: np.random.Generator, number: int, unlisted: Ints) -> Ints:
-    """[number, 4] attributes of things that belong to no class."""
+    """[number, 4] attributes of distractors."""
     drawn = np.stack(
         [
             rng.integers(0, len(RIMS), number),
@@ -92,7 +95,7 @@ def _distractors(rng: np.random.Generator, number: int, unlisted: Ints) -> Ints:
 
 
 def _palettes(rng: np.random.Generator, colour: Ints) -> Floats:
-    """[3, N, 4] nothing, main, second and rim colour, around the colour of the class."""
+    """[3, N, 4] colours of the cells (empty, main, second, rim), varied around the class's."""
     number = len(colour)
     middle = np.array(list(COLOURS.values()))[colour]
     main = _rgb(middle + rng.normal(0, 1, (number, 3)) * _JITTER)

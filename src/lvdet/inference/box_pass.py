@@ -27,7 +27,7 @@ WAITING = 1 << 22
 def find_boxes(job: Job, targets: Sequence[Path], update: Update | None = None) -> None:
     """Writes the boxes that the budgets keep, a file for each threshold of NMS.
 
-    Files that are there already are complete. Ties go to the earlier image, in an image to the
+    Files that exist already are complete. Ties go to the earlier image, in an image to the
     earlier candidate.
     """
     images, settings, category_ids = job.images, job.settings, job.category_ids

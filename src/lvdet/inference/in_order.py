@@ -10,9 +10,9 @@ from typing import Self
 
 
 class InOrder:
-    """Calls functions one after the other on a separate thread.
+    """Calls functions one at a time, in order, on a separate thread.
 
-    room: the size of all that may wait; where it is exceeded, giving more waits
+    room: the total size that may be queued; beyond it, adding more blocks
 
     What one of them raises ends the work: it is raised again where the next is given, or at the
     end. Where the `with` is left by an error, what was given before it is still done.

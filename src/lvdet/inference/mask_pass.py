@@ -24,7 +24,7 @@ from lvdet.tables.masks import Masks, no_masks
 from lvdet.training.data.prediction import PredictionBatch
 from lvdet.writers.top_k_writer import TopKWriter
 
-#: Boxes whose masks are computed at a time, and such portions that may wait to be pasted.
+#: Boxes whose masks are computed at a time, and how many such batches may wait to be pasted.
 ROIS, AHEAD = 1024, 8
 
 
@@ -33,8 +33,8 @@ def find_masks(
 ) -> None:
     """Writes the detections of each source again, with masks, to its target.
 
-    Boxes, scores and order are those of the sources, so nothing is ranked a second time. A box
-    that several sources have gets its mask once. Targets that are there already are complete.
+    Boxes, scores and order stay as in the sources; nothing is ranked again. A box that several
+    sources share gets its mask once. Targets that exist already are complete.
     """
     images, settings, category_ids = job.images, job.settings, job.category_ids
     with ExitStack() as stack:
@@ -84,10 +84,10 @@ def find_masks(
 
 
 class MaskedPart:
-    """Images with one or more lists of detections each, and the masks of those.
+    """Images with one or more lists of detections each, and their masks.
 
-    ids:  of the images
-    rows: for each of them its lists
+    ids:  image ids
+    rows: the lists of each image
     """
 
     def __init__(self, given: PredictionBatch, rows: Sequence[Sequence[Rows]]) -> None:
@@ -99,7 +99,7 @@ class MaskedPart:
         self._made = [no_masks(0)]
 
     def begin(self, job: Job, given: PredictionBatch, pasting: InOrder) -> None:
-        """Starts computing the maps of all masks, and pastes each portion when it is ready."""
+        """Starts computing the maps of all masks, and pastes each batch when it is ready."""
         label = np.concatenate([one.label for one, _ in self._shared])
         if not len(label):
             return
@@ -127,7 +127,7 @@ class MaskedPart:
         self._made.append(paste(chance, self._corners[of], self._size[of]))
 
     def masks(self) -> list[list[Masks]]:
-        """The masks of each list of each image; all are pasted."""
+        """The masks of each list of each image, all pasted."""
         masks = Masks.concatenate(self._made)
         begins = np.cumsum([0, *self._number])
         return [
@@ -137,7 +137,7 @@ class MaskedPart:
 
 
 def _distinct(lists: Sequence[Rows]) -> tuple[Rows, list[NDArray[np.int64]]]:
-    """The distinct detections of several lists, and where those of each list are among them."""
+    """The distinct detections of several lists, and the index of each list's detections in them."""
     if len(lists) == 1:
         return lists[0], [np.arange(len(lists[0]))]
     table = np.concatenate(

@@ -22,9 +22,10 @@ def paste(chance: Tensor, box: NDArray[np.float64], size: NDArray[np.int64]) -> 
     box:    [n, 4] x1, y1, x2, y2 in pixels of the image
     size:   [n, 2] height and width of the image
 
-    A pixel is the object's where the map, bilinear and 0 outside of itself, is 0.5 or more at the
-    pixel's centre: Detectron2's rule. A box without an area, or with a corner that is not finite,
-    has no pixels; nor are those the object's whose value would come from one that is not finite.
+    A pixel belongs to the object if the map, interpolated linearly and 0 beyond its edges, is 0.5
+    or more at the pixel's centre: Detectron2's rule. A box without an area, or with a corner that
+    is not finite, has no pixels. Neither does a pixel belong whose value would depend on a map
+    value that is not finite.
     """
     _check(chance, box, size)
     height, width = np.ascontiguousarray(size.T, dtype=np.int32)

@@ -1,4 +1,5 @@
-"""Predicts the best detections of each class over a whole set of images, and of each image."""
+"""Predicts the best detections of each class over a whole set of images, and the best of each
+image."""
 
 from __future__ import annotations
 
@@ -51,15 +52,15 @@ def predict(
     """Writes the best detections of each class over all images and the best of each image over all
     classes, each once, in COCO format.
 
-    images:  ids, all different, and files
-    out:     a file (.json, .jsonl, or what else `TopKWriter` writes); of several thresholds of NMS
-             each has its own, see `Settings.targets`
-    process: this one of several that share the images, all called with the same. The outcome is
-             that of one process; the summary of the first names the files
+    images:  distinct ids, and files
+    out:     a file (.json, .jsonl, or another format that `TopKWriter` writes); with several NMS
+             thresholds, one file per threshold, see `Settings.targets`
+    process: this process, if several share the images; all are called with the same arguments. The
+             result is the same as from one process, and the first returns the summary of the files
 
-    The first pass looks for boxes and keeps the best, the second makes masks of those. What is
-    finished is kept in OUT.work until the end: a killed process resumes when it is called again.
-    Among equal scores the earlier image counts.
+    The first pass finds boxes and keeps the best; the second computes their masks. Finished work
+    is kept in OUT.work until the end, so that the next call resumes after a kill. Among equal
+    scores the earlier image wins.
     """
     settings = settings or Settings()
     started = time.monotonic()
@@ -154,7 +155,7 @@ def _both_passes(
 
 
 class _Starts:
-    """The time until passes write their first batch."""
+    """Measures the time until each pass writes its first batch."""
 
     def __init__(self) -> None:
         self.seconds = 0.0

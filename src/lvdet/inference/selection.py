@@ -48,7 +48,7 @@ class Selected(NamedTuple):
             what follows means nothing
     box:    [N, 4]; score: [N]
     ends:   [B] how many there are up to the end of each image
-    enough: [B] whether all that a budget per image keeps is there
+    enough: [B] whether everything that a budget per image keeps is included
     """
 
     place: Tensor
@@ -61,7 +61,7 @@ class Selected(NamedTuple):
 class _Taken(NamedTuple):
     """P candidates, by image, within each by descending score; followed by padding of image B.
 
-    lowest: [B] the lowest score that is looked at for its image's budget; -inf: all are
+    lowest: [B] the lowest score considered for its image's budget; -inf: all scores
     """
 
     place: Tensor
@@ -78,8 +78,8 @@ def select(
     """The selection at each threshold, and the number of candidates taken, which must not exceed
     the room for them.
 
-    most: candidates of an image that are looked at for its budget
-    room: candidates in all; None: as many as there are, for which the host waits
+    most: candidates of an image to consider for its budget
+    room: candidates in all; None: as many as there are, which makes the host wait
     """
     images, rows, classes = candidates.score.shape
     taken, count = _taken(candidates, wanted, most, room)

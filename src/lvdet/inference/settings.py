@@ -13,19 +13,19 @@ from lvdet.writers.arguments import budgets
 
 @dataclass(frozen=True)
 class Settings:
-    """How a set of images is predicted. What is kept is what either budget keeps.
+    """How a set of images is predicted. A detection is kept if either limit keeps it.
 
-    dets_per_class: the best detections of each class over the whole set to keep; 0: none
-    dets_per_image: the best detections of each image over all classes to keep; 0: none
+    dets_per_class: detections to keep per class over the whole set; 0: none
+    dets_per_image: detections to keep per image over all classes; 0: none
     score:     minimum score, exclusive
-    nms:       IoU above which the better of two boxes of a class suppresses the other; of several
-               each has an outcome of its own
-    masks:     whether masks are made where the model makes any
-    batch:     images at a time, fewer where a GPU's memory is too small for them
+    nms:       IoU above which the higher-scored of two boxes of a class suppresses the other;
+               several thresholds write a file each
+    masks:     whether to predict masks, if the model can
+    batch:     images at a time; reduced if a GPU's memory is too small
     workers:   processes that load images; -1: one per core, up to 8
     precision: "fp32", or "bf16": faster on a GPU, with scores of about three digits
     overwrite: replace existing files once the new ones are complete
-    skip_damaged: continue past files that are no images, which then have no detections
+    skip_damaged: skip files that cannot be read as images; they then have no detections
     """
 
     dets_per_class: int = 10_000
@@ -79,10 +79,10 @@ class Written:
 class Summary:
     """The summary of a prediction.
 
-    batch:   images at a time in the end
-    seconds: in all, of which `starting` until each pass had its first batch, which includes
+    batch:   images at a time, after any reduction
+    seconds: in all; `starting` is the part until each pass had its first batch, which includes
              starting the processes that load images and, on a GPU, compiling kernels
-    damaged: names of the images that were left out, by id
+    damaged: names of the skipped images, by id
     """
 
     images: int

@@ -25,7 +25,7 @@ from lvdet.training.records.vocabulary import Vocabulary
 if TYPE_CHECKING:
     from lvdet.training.model.detector import Detector
 
-#: What of an evaluation is kept in a run's log.
+#: The metrics of an evaluation that go to a run's log.
 METRICS = ("AP", "AP50", "AP75", "APr", "APc", "APf")
 
 
@@ -37,13 +37,13 @@ def evaluate(
     process: Process,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """AP-Old, AP-Fixed and AP-Pool on data.val: {"old": {"AP": …, "APr": …}, …}, undefined ones
-    None; and "warnings", as the evaluation has them, for the log.
+    """AP-Old, AP-Fixed and AP-Pool on data.val, for the log: {"old": {"AP": …, "APr": …}, …}, with
+    None for undefined ones, and the evaluation's "warnings".
 
-    folder:  of the run; detections are left in predictions/step-000000123.json, the best 300 of
+    folder:  the run's folder; predictions/step-000000123.json keeps the detections: the best 300 of
              each image and the best 10,000 of each class
-    process: of those that train together, which share the images; the first evaluates what comes
-             of it, the others return nothing
+    process: this process, if several train together; they share the images, the first evaluates
+             the detections, and the others return nothing
     """
     annotations = Path(config.data.val)
     listed = annotated_images(annotations, Path(config.data.val_images))
@@ -55,7 +55,7 @@ def evaluate(
     try:
         predict(model, listed.images, out, settings, progress, process)
     except Exception as error:
-        leftovers = isinstance(error, OtherSettingsError)  # of a run that was there before
+        leftovers = isinstance(error, OtherSettingsError)  # from an earlier run in this folder
         if not process.largest(leftovers):
             raise
         if leftovers:
@@ -74,8 +74,8 @@ def evaluate(
 
 
 def _vocabulary(detector: Detector, folder: Path, listed: ImageList) -> Vocabulary:
-    """The trained classes, from a checkpoint of the run. Before there is one, those of the
-    annotations, if their number matches."""
+    """The trained classes, from a checkpoint of the run; before the first checkpoint, the classes
+    of the annotations, if their number matches."""
     found = checkpoints(folder)
     if found:
         return describe(found[-1] / "model.safetensors").vocabulary

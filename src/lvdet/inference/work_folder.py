@@ -71,8 +71,8 @@ class WorkPaths:
 class WorkFolder(WorkPaths):
     """The folder of one prediction, locked while it is open.
 
-    targets:  where the outcomes go, in the end all at once
-    settings: what has to be the same to resume
+    targets:  the final files, which appear together at the end
+    settings: the values that must be the same to resume
     """
 
     def __init__(

@@ -1,8 +1,8 @@
 """Ranks: budgets of any size from one ordering.
 
-`budgets.apply` looks for the best of each group anew for every limit: the cheapest way to a single
-one of large groups. Otherwise all rows are ranked once: a single budget is then a comparison of
-ranks, and one that follows others needs a pass over the rows they left, whatever its own limit.
+`budgets.apply` searches each group again for every limit, which is cheapest for a single limit on
+large groups. Otherwise all rows are ranked once: a single budget is then a comparison of ranks, and
+a budget after others needs one pass over the rows they left, whatever its limit.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Ranks:
         classes: NDArray[np.bool_] | None = None,
         order: NDArray[np.int32] | None = None,
     ) -> NDArray[np.bool_] | None:
-        """[K] which of the rows the budgets leave, one after the other; None where all.
+        """[K] which of the rows the budgets leave, in turn; None if all.
 
         classes: [category ids] those whose detections are there at all, before any budget; None
         for all of them. order: [K] the rows in another order, whenever it is given the same one.

@@ -45,7 +45,7 @@ def match(
     unmatched; LVIS annotations of area 0 are left out; where results carry boxes, a detection's
     area is its box's even when masks are compared, and its mask's where they do not.
 
-    partners_at asks for the annotation each detection is matched with; among those that are left
+    partners_at requests the annotation each detection is matched with; among those that are left
     where exact_lvis leaves some out.
     """
     require_tables(gt, detections)

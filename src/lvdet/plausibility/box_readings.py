@@ -27,16 +27,16 @@ _LITTLE = 0.2
 _FEW_IMAGES = 30
 #: Another reading has to find this share of the objects, …
 _SHARE = 0.25
-#: … so many and such a share of them that the boxes as given miss, …
+#: … including this many, and this share, that the boxes as given miss, …
 _GAIN, _GAIN_SHARE = 12, 0.15
-#: … and so many times as many as it misses of those found.
+#: … and this many times as many as it loses of those found as given.
 _RATIO = 6
 #: Sides that networks resize images to.
 _SIDES = (320, 384, 416, 448, 480, 512, 544, 576, 608, 640, 672, 736, 768, 800, 832, 896, 960,
           1024, 1152, 1280, 1333, 1536)  # fmt: skip
 _FACTORS = (0.125, 0.25, 0.5, 2.0, 4.0, 8.0)
-#: Boxes whose centre is outside of their image: that many, and that share of them. Detectors clip
-#: their boxes, or place their centres inside.
+#: Minimum number and share of boxes whose centre is outside their image. Detectors clip their
+#: boxes, or place the centres inside.
 _OUTSIDE, _OUTSIDE_SHARE = 20, 0.02
 
 
@@ -168,7 +168,7 @@ def misread_boxes(
         return None
     small = len(top.box) >= _OUTSIDE and float(np.abs(top.box).max(initial=0)) <= 2
     rest = _resized() if given.mean() < _LITTLE else ()
-    # Few images tell which readings are worth more of them.
+    # A few images show which readings deserve more.
     few = _Trial(gt, top.where(top.row_image < _FEW_IMAGES).first(_FEW_IMAGES), objects)
     before = few.found(_AS_GIVEN)
     promising = [

@@ -26,8 +26,8 @@ def check(
     *,
     progress: Progress | None = None,
 ) -> list[Problem]:
-    """Everything wrong with an annotation file, a results file, and the two together. Evidence that
-    the results as a whole are implausible comes last."""
+    """Everything wrong with an annotation file, a results file, or the two together. Signs that the
+    results as a whole are implausible come last."""
     problems, found = inspect(ground_truth, detections, progress=progress)
     source = "" if detections is None else os.fspath(detections)
     return [*problems, *(Problem(source, str(finding)) for finding in found)]
@@ -40,7 +40,7 @@ def inspect(
     progress: Progress | None = None,
 ) -> tuple[list[Problem], list[Finding]]:
     """The problems of single rows, and the problems of the results as a whole."""
-    thread_count()  # a bad setting is no problem of the files
+    thread_count()  # raises for a bad setting before it could be blamed on the files
     try:
         with track(progress, "checking annotations") as update:
             gt, problems = load_ground_truth(ground_truth, update=update)

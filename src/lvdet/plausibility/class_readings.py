@@ -22,10 +22,9 @@ from lvdet.tables.problems import rows_of
 from lvdet.tables.results import Results
 
 _Rows = NDArray[np.int64]
-#: Detections of an image that are looked at, its highest-scored ones: so many for each object, and
-#: no more than that.
+#: How many of an image's highest-scored detections are used: per object, and at most.
 _PER_OBJECT, _PER_IMAGE = 2, 40
-#: The same where every overlap with an object counts.
+#: The same if every overlap with an object counts.
 _MOST = 100
 #: If this share of objects is found beyond chance, classes are correct.
 _WEAK = 0.15
@@ -33,17 +32,17 @@ _WEAK = 0.15
 _IMAGES, _ROWS = 5_000, 1_500_000
 #: A mapping has to find this share of the objects that chance does not, …
 _SHARE = 0.2
-#: … that many of them, of so many classes, that are not found as given, …
+#: … including this many, in this many classes, that are not found as given, …
 _GAIN, _CLASSES = 20, 4
-#: … no class having more than this share of them, …
+#: … with no class contributing more than this share, …
 _ONE_CLASS = 0.6
-#: … so many times as many as are found as given, and so many standard errors more than by chance.
+#: … this many times as many as are found as given, and this many standard errors beyond chance.
 _RATIO, _ERRORS = 4, 6
-#: A learned mapping finds this share of other objects, that many of them, of so many classes,
-#: and so many times as many as are found as given.
+#: Minimums for a learned mapping, on objects it was not learned from: the share found, their
+#: number, their classes, and the ratio to those found as given.
 _LEARNED, _BEYOND, _MANY = 0.03, 8, 8
 _LEARNED_RATIO = 2.5
-#: Objects by which an id is taken for a class.
+#: Objects needed to assign a class to an id.
 _FEWEST = 2
 
 
@@ -64,7 +63,7 @@ class Evidence(NamedTuple):
     target: [P] object; target_class: [G] class of each object; image: [G] its place in the sample
     present: [S, ids] the ids that the best detections of each image have, where by_image
     given: [ids] the class of each id as given
-    by_image: whether nothing is known but that they are in one image
+    by_image: whether only their image is known
     """
 
     row_class: _Rows
@@ -91,7 +90,7 @@ class Evidence(NamedTuple):
 
     def sureness(self, mapping: _Rows) -> float:
         """The number of standard errors by which more is found than by chance. The unit is a class
-        in an image: objects of one class in one image are found together if nothing but the image
+        in an image, because objects of one class in one image are found together if only the image
         is known."""
         if not self.by_image:
             return np.inf
@@ -188,9 +187,9 @@ def gather(
     *,
     overlapping: bool = False,
 ) -> Evidence:
-    """Detections beside the objects of their images: for LVIS files, where boxes are kept only of
-    verified classes, all classes that an image's best detections have; else those that overlap an
-    object by half."""
+    """Detections beside the objects of their images. LVIS files keep boxes of verified classes
+    only, so all classes among an image's best detections count; otherwise, detections that overlap
+    an object by half."""
     by_image = gt.federated and not overlapping
     most = np.minimum(_PER_OBJECT * sample.objects + 5, _PER_IMAGE)
     if overlapping:

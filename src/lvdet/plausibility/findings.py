@@ -21,7 +21,7 @@ def findings(gt: GroundTruth, results: Results, *, iou: str = "bbox") -> list[Fi
     """The problems of the results as a whole; only those that are certain.
 
     Counts are of the whole file. Other readings of boxes, classes, images and scores are tried on
-    a sample of the images, the same every time. Boxes are looked at only where they are compared.
+    a sample of the images, the same every time. Boxes are checked only if they are compared.
     """
     if not results.total or not len(gt.images):
         return []

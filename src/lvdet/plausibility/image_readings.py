@@ -13,8 +13,8 @@ from lvdet.plausibility.image_sample import Objects, Sample, known_classes, take
 from lvdet.tables.ground_truth import GroundTruth
 from lvdet.tables.results import Results
 
-#: Objects have to be found in another image: that many of them, that share beyond chance, so many
-#: standard errors, so many times as many as in their own, and of so many classes.
+#: Minimums for the objects found in another image: their number, their share beyond chance, the
+#: standard errors beyond chance, the ratio to those found in their own image, and their classes.
 _GAIN, _SHARE, _BEYOND, _RATIO, _CLASSES = 20, 0.12, 6, 4, 4
 #: Number of images and rows used if fewer are inconclusive.
 _IMAGES, _ROWS = 5_000, 1_500_000

@@ -12,11 +12,11 @@ from lvdet.tables.results import Ranking, Results
 
 #: Number of images used.
 _IMAGES = 200
-#: Detections of one class overlap so far where they are of the same thing.
+#: The overlap from which two detections of one class count as the same thing.
 _IOU = 0.75
-#: Runs are of the same image where this share of the later one's boxes is in the earlier, …
+#: Two runs show the same image if the earlier one has this share of the later one's boxes, …
 _SHARE = 0.7
-#: … and so many boxes are, over all images.
+#: … and at least this many, over all images.
 _FEWEST = 12
 
 

@@ -100,7 +100,7 @@ def _patterns(counts: NDArray[np.int64]) -> Iterator[_Pattern]:
     block = np.zeros(images, dtype=bool)
     block[begin:end] = True
     if end - begin >= _FEWEST_MISSING and (~block).any():
-        where = "the last ones, in order of id" if end == images else "one after the other by id"
+        where = "the last ones by id" if end == images else "consecutive by id"
         yield _Pattern(f"they are {where}", block)
     for step in range(2, min(_SHARDS, images // 4) + 1):
         empty = np.bincount(np.arange(images)[there] % step, minlength=step) == 0

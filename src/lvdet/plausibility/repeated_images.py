@@ -14,15 +14,15 @@ from lvdet.tables.description import counted
 from lvdet.tables.results import Results
 from lvdet.threads import thread_count
 
-#: A repeated image is no coincidence if this many different rows with boxes all recur, …
+#: A repeated image is not a coincidence if this many different rows with boxes all recur, …
 _BOXED = 4
 #: … or this many rows whose boxes were not kept.
 _UNBOXED = 12
 
 
 def repeated_rows(results: Results) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Rows of the ranking that repeat earlier ones, of images all of whose rows come equally often;
-    and those images, as rows of its `image_ids`."""
+    """Rows of the ranking that repeat earlier ones, in images all of whose rows recur equally
+    often; and those images, as rows of its `image_ids`."""
     ranking = results.ranking
     found = _native.repeated_rows(
         ranking.image,
@@ -35,7 +35,7 @@ def repeated_rows(results: Results) -> tuple[NDArray[np.int32], NDArray[np.int32
     )
     distinct, boxed, runs = found["distinct"], found["boxed"], found["runs"]
     evident = (boxed >= _BOXED) | (distinct >= _UNBOXED)
-    apart = runs == found["times"]  # separate stretches of a file that goes image by image
+    apart = runs == found["times"]  # separate stretches of a file in image order
     if evident.any():
         taken = evident | apart | (runs == 0)
     else:  # few detections per image

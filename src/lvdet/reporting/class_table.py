@@ -23,7 +23,7 @@ class Column:
 
     kind: "frequency", "count", "percent" or "delta"; a value is None where undefined
     of: the detector, "" for a column of the class itself
-    falling: whether a first click sorts by falling values
+    falling: whether the first click sorts in descending order
     """
 
     title: str

@@ -18,7 +18,7 @@ from lvdet.reporting.report_tables import budget_words
 if TYPE_CHECKING:
     from lvdet.reporting.report import Report
 
-#: Points of AP that are not worth a sentence.
+#: A difference of fewer points of AP gets no sentence.
 SMALL = 0.05
 
 
@@ -163,7 +163,7 @@ def error_words(report: Report) -> str:
 def picture_words(report: Report) -> str:
     """Which images are shown, and what is drawn on them."""
     chosen = (
-        "The images you asked for"
+        "The images you selected"
         if report.images_asked_for
         else "The images whose top detections change most with calibration (not typical images)"
     )

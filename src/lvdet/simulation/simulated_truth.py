@@ -64,7 +64,7 @@ def annotate(
     rank: Ints | None = None,
 ) -> tuple[GroundTruth, Ints]:
     """Ground truth sorted by image and class, and [C] the rank of each class, 0 for the most
-    frequent; it is drawn where it is not given.
+    frequent; drawn at random if not given.
 
     Expected class frequencies follow a shifted Zipf law (a cube, which gives LVIS v1 val's
     mean numbers of boxes for rare and frequent classes); every class has at least one box.
@@ -111,7 +111,7 @@ def rarity_of(rank: Ints) -> Floats:
 
 
 def highest_overlap(box: Floats, start: Ints, stop: Ints, others: Floats) -> Floats:
-    """[N] highest IoU of each of [N, 4] boxes with `others[start:stop]`, 0 where that is empty."""
+    """[N] highest IoU of each of [N, 4] boxes with `others[start:stop]`, 0 if that is empty."""
     count = stop - start
     filled = count > 0
     first = np.cumsum(count) - count

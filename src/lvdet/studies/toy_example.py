@@ -1,8 +1,8 @@
 """The paper's toy example (its section 3), computed by the code that computes everything else.
 
-One image. A detector is sure of two boxes of class A (A1 and A2, score 1.0, always right) and
-fairly sure of one of class B (B1, score 0.8, right in 80 of 100 worlds): it is perfectly
-calibrated. Two detections may be kept.
+One image. A detector is certain of two boxes of class A (A1 and A2, score 1.0, always correct) and
+fairly confident of one of class B (B1, score 0.8, correct in 80 of 100 worlds): it is perfectly
+calibrated. The limit is two detections.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SCORES = (1.0, 1.0, 0.8)
 BOXES = ((0.0, 0.0, 10.0, 10.0), (20.0, 0.0, 10.0, 10.0), (40.0, 0.0, 10.0, 10.0))
 #: Where the object of class B is in each world, and how likely that world is: under B1, or not.
 WORLDS = (((40.0, 0.0, 10.0, 10.0), 0.8), ((40.0, 50.0, 10.0, 10.0), 0.2))
-#: How detections are ranked and cut, and what the paper says of it.
+#: The budget of each ranking, and the AP that the paper gives.
 RANKINGS: tuple[tuple[str, tuple[Budget, ...], float], ...] = (
     ("Ranking 1", (PerImage(2),), 0.5),
     ("Ranking 2", (PerClass(1), PerImage(2)), 0.65),
@@ -60,7 +60,7 @@ class Toy:
     rows: tuple[ToyRow, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
+        """The result as JSON values."""
         rows = [
             {
                 "ranking": row.ranking,
@@ -76,7 +76,7 @@ class Toy:
         return {"rows": rows, "remarks": list(REMARKS)}
 
     def layout(self) -> Layout:
-        """The table for readers."""
+        """The table to print."""
         head = ["ranking", "budget", "keeps", "AP of A", "AP of B", "AP", "paper"]
         lines = [
             [

@@ -17,7 +17,7 @@ def require_columns(
 ) -> None:
     """Checks that attributes are arrays of the given type and shape, and makes them contiguous.
 
-    The native kernels take these arrays as they are; what is wrong with them is said here.
+    The native kernels use these arrays without checks, so all errors are raised here.
     """
     for name, (dtype, shape) in columns.items():
         array: Any = getattr(table, name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-#: Of so many images files are read with all boxes, whatever their class.
+#: The number of images for which files are read with all boxes, whatever their class.
 WITH_BOXES = 200
 
 

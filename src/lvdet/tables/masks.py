@@ -31,7 +31,7 @@ class Masks:
     float64 x, y numbers). Most detections are never compared with any ground truth, so
     keeping them encoded saves both the memory and the work.
 
-    data:    [bytes] uint8, the rows one after the other
+    data:    [bytes] uint8, the concatenated rows
     offsets: [N + 1] int64, where each row begins in `data`
     kind:    [N] uint8
     height, width: [N] int32, pixels; 0 if unknown (polygons of a detection, which have the image's

@@ -1,7 +1,7 @@
-"""Rows of images as blocks of bytes, each of which says how long it is and what it adds up to.
+"""Rows of images as blocks of bytes, each with its length and checksum.
 
-A block is a header of 40 bytes (b"LVDB", a CRC-32 of all that follows it, the bytes after the
-header, images, rows, flags) and columns, little-endian and one after the other:
+A block is a header of 40 bytes (b"LVDB", a CRC-32 of everything that follows, the bytes after the
+header, images, rows, flags) and then columns, little-endian, in this order:
 
     image ids, rows of each image   int64, [images]
     category ids, scores            int64, float64, [rows]

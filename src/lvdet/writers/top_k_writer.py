@@ -213,7 +213,7 @@ class TopKWriter:
         """[n] what a score of each class has to exceed to be among the best of its class so far;
         -inf while any is, inf where no budget per class is kept.
 
-        category_ids: [n] whole numbers: category ids, whatever the labels are
+        category_ids: [n] integers: category ids, whatever the labels are
         """
         wanted = whole_numbers(category_ids, "category_ids", "class_thresholds")
         with self._lock:

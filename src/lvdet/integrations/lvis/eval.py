@@ -1,4 +1,4 @@
-"""LVISEval: LVIS's protocol on lvdet's engine, with lvis's names."""
+"""LVISEval: the LVIS protocol on lvdet's engine, under lvis's names."""
 
 from __future__ import annotations
 
@@ -166,13 +166,13 @@ class LVISEval:
         return self.results
 
     def compute_iou(self, img_id: Any, cat_id: Any) -> Any:
-        """[D, G] overlaps of an image's detections of a class, by descending score, with its
-        objects."""
+        """[D, G] overlaps of a class's detections in an image, by descending score, with its
+        objects there."""
         return self._overlaps(self._gts, self._dts, (img_id, cat_id))
 
     def lvdet_evaluation(self, **options: Any) -> Evaluation:
-        """lvdet's own result of the same images: LVIS's AP beside AP-Fixed and AP-Pool, which rank
-        all results that were given, whatever `max_dets` left of them. Options are those of
+        """lvdet's own evaluation of the same images: LVIS's AP beside AP-Fixed and AP-Pool, which
+        rank all results, including those that `max_dets` removed. Takes the options of
         `lvdet.evaluate`."""
         limit = self.lvis_dt.max_dets
         own = {"dets_per_image": limit} if limit >= 0 else {}
@@ -193,8 +193,8 @@ class LVISEval:
         )
 
     def _prepare(self) -> None:
-        """Collects the annotations by image and class in `_gts` and `_dts`; detections of classes
-        that were not verified in their image are dropped."""
+        """Collects annotations and detections by image and class in `_gts` and `_dts`, without the
+        detections of classes that were not verified in their image."""
         p = self.params
         classes = p.cat_ids or None
         gts, dts = (
@@ -231,7 +231,7 @@ class LVISEval:
         return LazyMapping(range(len(self.params.area_rng)), partial(self._pointer, place))
 
     def _pointer(self, place: int, area: int) -> dict[str, Any]:
-        """The detections of a class by descending score, and where they are right and wrong."""
+        """The detections of a class by descending score, and which are correct and incorrect."""
         assert self._matched is not None
         ranking = self._matched.ranking(place, area)
         if ranking is None:

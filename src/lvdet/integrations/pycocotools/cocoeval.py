@@ -1,4 +1,4 @@
-"""COCOeval: COCO's protocol on lvdet's engine, with pycocotools's names."""
+"""COCOeval: the COCO protocol on lvdet's engine, under pycocotools's names."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from lvdet.integrations.pycocotools.coco import COCO, KEYPOINTS
 __all__ = ["COCOeval", "Params"]
 
 _LINE = " {:<18} {} @[ IoU={:<9} | area={:>6s} | maxDets={:>3d} ] = {:0.3f}"
-#: What `summarize` prints: AP or AR, an IoU threshold or all, a range of area, and which of
-#: maxDets; None stands for 100, which pycocotools' first line always asks for.
+#: What `summarize` prints: AP or AR, an IoU threshold or all, a range of area, and an index into
+#: maxDets; None stands for 100, which pycocotools' first line always uses.
 _SUMMARY: tuple[tuple[str, float | None, str, int | None], ...] = (
     ("AP", None, "all", None),
     ("AP", 0.5, "all", 2),
@@ -172,8 +172,8 @@ class COCOeval:
         )
 
     def computeIoU(self, imgId: Any, catId: Any) -> Any:
-        """[D, G] overlaps of an image's detections of a class, by descending score, with its
-        objects."""
+        """[D, G] overlaps of a class's detections in an image, by descending score, with its
+        objects there."""
         return self._overlaps(self._gts, self._dts, self.params, (imgId, catId))
 
     def evaluateImg(self, imgId: Any, catId: Any, aRng: Any, maxDet: int) -> Any:
@@ -185,8 +185,8 @@ class COCOeval:
         return cell_records(matched, COCO_FIELDS, maxDet)[at]
 
     def lvdet_evaluation(self, **options: Any) -> Evaluation:
-        """lvdet's own result of the same images and classes: COCO's AP beside AP-Fixed and AP-Pool.
-        Options are those of `lvdet.evaluate`."""
+        """lvdet's own evaluation of the same images and classes: COCO's AP beside AP-Fixed and
+        AP-Pool. Takes the options of `lvdet.evaluate`."""
         p, (truth, found) = self.params, self._sides()
         return evaluate_dataset(
             truth.dataset,
@@ -211,7 +211,7 @@ class COCOeval:
         self.evalImgs, self.eval = defaultdict(list), {}
 
     def _match(self) -> MatchedCells:
-        """The match of the latest preparation."""
+        """The match of the annotations and detections that `_prepare` last collected."""
         p, known = self.params, self._matched
         if known is None or known.question.detections is not self._dts:
             self._matched = known = MatchedCells(
@@ -253,7 +253,7 @@ class COCOeval:
         classes: int,
         images: Sequence[int],
     ) -> CurveTables:
-        """The tables of the contents of `evalImgs`, which may have been assembled elsewhere."""
+        """Tables of what `evalImgs` holds, which other code may have assembled."""
         p = self._paramsEval
         found = []
         for place in range(classes):

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-#: The losses that are taken over groups of images.
+#: The losses that are computed over groups of images.
 GROUPED = ("federated", "balanced_groups")
 
 
 @dataclass(frozen=True)
 class Data:
     """Annotation files in LVIS or COCO format, and the folders with their images. Paths are
-    relative to the config file's folder. Without `val`, nothing is evaluated during training.
-
-    Paths are relative to the config file's folder. Without `val` nothing is evaluated while it
-    trains.
-    """
+    relative to the config file's folder. Without `val`, nothing is evaluated during training."""
 
     train: str = ""
     train_images: str = ""
@@ -27,10 +23,10 @@ class Data:
 class Input:
     """How images are resized and flipped.
 
-    by:       "shortest" side, or "longest", which is brought to a random one of `sizes`; of two
-              sizes with `between`, to any whole number between them
-    largest:  pixels of the longest side at most, for "shortest"
-    test_by, test_size: the side and the size for prediction; "": as in training; 0: the largest of
+    by:       the side to resize, "shortest" or "longest", to a random one of `sizes`; with
+              `between`, to any integer between the two sizes
+    largest:  largest longest side in pixels, for "shortest"
+    test_by, test_size: the side and its size in prediction; "": as in training; 0: the largest of
               `sizes`
     flip:     the probability of a horizontal flip
     """
@@ -50,12 +46,12 @@ class Model:
 
     kind:     "mask_rcnn" or "cascade_rcnn"
     backbone: "resnet50", "resnet101", "resnext101_32x8d", "regnet_y_4gf", "resnet18" or "tiny"
-    weights:  "imagenet", "none", or a file of weights to begin with
-    norm:     "frozen", "batch" or "group"; "" is frozen with weights and batch without
-    stride_in: the convolution of a bottleneck with the stride, "1x1" or "3x3"; "" is what the
-              weights were trained with, and "3x3" where they do not say
+    weights:  "imagenet", "none", or a file of initial weights
+    norm:     "frozen", "batch" or "group"; "": frozen with weights, batch without
+    stride_in: the convolution of a bottleneck that has the stride, "1x1" or "3x3"; "": as the
+              weights were trained, or "3x3" if they do not say
     anchors:  sides of the anchors of the five levels, in pixels of the resized image
-    masks:    whether there is a mask head
+    masks:    whether to add a mask head
     """
 
     kind: str = "mask_rcnn"
@@ -77,16 +73,16 @@ class Classifier:
     """The classifier of the boxes and its loss.
 
     loss:        "softmax", "sigmoid", "equalization", "federated" or "balanced_groups"
-    objectness:  a parallel predictor of objectness ("Obj")
+    objectness:  adds a parallel objectness predictor ("Obj")
     normalized:  features and weights of length 1 ("Norm")
     temperature: of the normalised layer; 0: the paper's, 20 for softmax and balanced_groups, 50
                  for the others
-    rarer_than:  equalization: classes in a smaller fraction (λ) of the annotated training images
-                 are spared
+    rarer_than:  equalization: spares classes in a smaller fraction (λ) of the annotated training
+                 images
     sampled_classes: federated: |S|
     others_ratio: balanced_groups: β
-    group_images: federated and balanced_groups: images that such a loss is taken over together; 2,
-                 as on each of 8 GPUs with 16 images per step
+    group_images: federated and balanced_groups: the number of images over which the loss is
+                 computed together; 2, as on each of 8 GPUs with 16 images per step
     """
 
     loss: str = "softmax"
@@ -101,7 +97,7 @@ class Classifier:
 
 @dataclass(frozen=True)
 class Sampler:
-    """How often each image is seen: "repeat_factor", "uniform" or "class_aware"."""
+    """How often each image is used: "repeat_factor", "uniform" or "class_aware"."""
 
     name: str = "repeat_factor"
     threshold: float = 1e-3
@@ -113,13 +109,13 @@ class Schedule:
 
     batch:        images per step, across all processes
     milestones:   steps after which the rate is multiplied by `decay`
-    warmup_factor, warmup_steps: what of the rate the first step has, and steps until the full rate;
-                  -1: the paper's, 1e-4 and 10,000 for sigmoid, 1e-3 and 1,000 for the others, but a
-                  tenth of all steps at most
-    warmup_rate:  the rate at the first step, in place of a factor; -1: by the factor
-    clip:         largest norm of the gradient; 0: none
-    accumulate:   parts in which a process takes its images of a step, one after the other, for less
-                  memory; losses are those of the whole
+    warmup_factor, warmup_steps: the fraction of the rate at the first step, and the steps until the
+                  full rate; -1: the paper's, 1e-4 and 10,000 for sigmoid, 1e-3 and 1,000 for the
+                  others, but at most a tenth of all steps
+    warmup_rate:  the rate at the first step, instead of a factor; -1: use the factor
+    clip:         largest norm of the gradient; 0: no clipping
+    accumulate:   parts into which a process splits its images of a step, to save memory; losses
+                  are the same as without splitting
     """
 
     steps: int = 180_000
@@ -138,8 +134,8 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Retrain:
-    """Classifier retraining: if `checkpoint` is given, training starts from its weights, the
-    classifier is initialised anew, and nothing else is trained."""
+    """Classifier retraining: with `checkpoint`, training starts from its weights, the classifier is
+    initialised anew, and nothing else is trained."""
 
     checkpoint: str = ""
 
@@ -149,12 +145,12 @@ class Run:
     """The process and its files.
 
     checkpoint_every, evaluate_every, log_every: steps; 0: only at the end (no log: never)
-    keep:    checkpoints that are kept, and predictions of evaluations
-    workers: processes that load images, for each that trains; -1: one per core, which those that
-             train on a machine share, up to 8
-    tensorboard: whether the numbers of the log are scalars for TensorBoard too
-    precision: "bf16" or "fp32"; "": bf16 on a GPU that has it, else fp32
-    cuda_graphs: whether one GPU records steps for images of sizes that come again and again
+    keep:    the number of checkpoints, and of evaluations' predictions, to keep
+    workers: processes that load images, per training process; -1: one per core, divided among the
+             training processes of a machine, up to 8
+    tensorboard: whether to write the log's numbers as TensorBoard scalars too
+    precision: "bf16" or "fp32"; "": bf16 if the GPU supports it, otherwise fp32
+    cuda_graphs: whether a single GPU records CUDA graphs of steps whose image sizes recur
     """
 
     seed: int = 0

@@ -4,9 +4,9 @@
     train = "lvis_v1_train.json"
     train_images = "coco"
 
-Every key may be left out but those two. A key that is not known raises, as does a value of
-another type. `base = "other.toml"` begins with the values of another file, beside this one or
-shipped with lvdet; what this one has wins.
+Only these two keys are required. An unknown key or a value of the wrong type raises.
+`base = "other.toml"` starts from the values of another file, beside this one or shipped with lvdet;
+the values of this file win.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from lvdet.training.configuration.config import Config
 from lvdet.training.configuration.config_rules import check_rules
 from lvdet.training.configuration.shipped import FOLDER, shipped_file
 
-#: Keys with a path, and which of their values are none.
+#: Keys that hold a path, and their values that are not paths.
 PATHS: dict[str, tuple[str, ...]] = {
     "data.train": ("",),
     "data.train_images": ("",),

@@ -20,7 +20,7 @@ class Objects:
     label: [B, G] int64 class rows from 0; -1 if there is no object
     tile:  [B, G, T, T] uint8, the part of an object's mask inside its frame: 1 inside the object
     frame: [B, G, 4] float32 x0, y0, sx, sy: the point (x, y) of the image is at ((x - x0) * sx, (y
-           - y0) * sy) of the tile; outside of the tile there is no object. 0 if there is no object,
+           - y0) * sy) of the tile; outside the tile there is no object. 0 if there is no object,
            or its mask has no part inside the image
     """
 

@@ -19,8 +19,7 @@ from lvdet.errors import InputError, LvdetError
 
 T = TypeVar("T")
 
-#: Processes at most where as many as there are cores were asked for, and batches that each of
-#: them is ahead.
+#: The most processes for a setting of one per core, and the batches that each prepares ahead.
 MOST = 8
 AHEAD = 4
 SHARED_MEMORY = "/dev/shm"
@@ -28,7 +27,7 @@ SHARED_MEMORY = "/dev/shm"
 
 @dataclass(frozen=True)
 class _Failure:
-    """An error passed on from a worker; raised there, it would arrive as a traceback."""
+    """An error to pass on from a worker; raised in the worker, it would arrive as a traceback."""
 
     text: str
 
@@ -59,11 +58,11 @@ def work_ahead(
 ) -> Iterator[T]:
     """The results of `make` for each job, in order.
 
-    workers: processes; 0: none beside this one, -1: one per core, up to MOST
-    size:    bytes of the largest outcome, roughly
+    workers: processes; 0: only this one, -1: one per core, up to MOST
+    size:    bytes of the largest result, roughly
 
-    Where there is a GPU the outcomes' memory is pinned. Signals that ask to end are for this
-    process: the others end when it does.
+    If there is a GPU, the memory of the results is pinned. Only this process handles signals to
+    stop; the workers end when it does.
     """
     asked = workers
     workers, ahead = plan(asked, size)
@@ -82,7 +81,7 @@ def work_ahead(
         collate_fn=_as_it_is,
         worker_init_fn=_ignore_signals,
         pin_memory=torch.cuda.is_available(),
-        generator=torch.Generator(),  # else it would take a number from the run's
+        generator=torch.Generator(),  # without one, it would draw from the run's generator
     )
     try:
         for outcome in _quietly(loader):
@@ -99,9 +98,9 @@ def work_ahead(
 
 
 def _quietly(loader: data.DataLoader[Any]) -> Iterator[Any]:
-    """The loader's outcomes. torch would raise wherever the main thread is at the moment that a
-    worker dies, in the middle of a step or of a file; without its handler it raises in here, when
-    the worker's next outcome is requested."""
+    """The loader's results. When a worker dies, torch's signal handler would raise wherever the
+    main thread happens to be, in the middle of a step or of a file. Without that handler, torch
+    raises in here, when the worker's next result is due."""
     before = signal.getsignal(signal.SIGCHLD)
     outcomes = iter(loader)
     if threading.current_thread() is threading.main_thread():
@@ -125,8 +124,8 @@ def plan(workers: int, size: int) -> tuple[int, int]:
     """The number of workers, and of batches that each prepares ahead, so that they all fit in
     shared memory.
 
-    Containers often have 64 MB of it, and a worker that finds none left is killed. Cores and
-    memory are shared by the processes that torchrun started on this machine.
+    Containers often have only 64 MB, and a worker is killed if none is left. The processes that
+    torchrun started on this machine share cores and memory.
     """
     beside = sharing()
     if workers < 0:

@@ -40,7 +40,7 @@ def begin_model(
 ) -> StartingPoint:
     """Builds the detector of a config with its initial weights.
 
-    checkpoint: of this run, to resume from. What it does not train is not trained again.
+    checkpoint: of this run, to resume from. Parts that the run does not train stay untrained.
     """
     from lvdet.training.model.build import build_detector
 
@@ -57,7 +57,7 @@ def begin_model(
         described.vocabulary.require_classes_of(vocabulary, file)
         require_same_network(described.config, config, file)
         _take(detector, file)
-        if described.config.retrain.checkpoint:  # it trained nothing but the classifier
+        if described.config.retrain.checkpoint:  # only the classifier was trained
             detector.requires_grad_(True)
     detector = cast("Detector", with_shared_statistics(detector, process))
     if config.run.channels_last:
@@ -66,8 +66,7 @@ def begin_model(
 
 
 def settled(config: Config) -> Config:
-    """The config, completed with the network that the weights are made for where it leaves that
-    open."""
+    """The config, with settings of the network that it leaves open taken from its weights."""
     weights = config.retrain.checkpoint or config.model.weights
     if config.model.stride_in or weights in ("imagenet", "none"):
         return config
@@ -81,13 +80,13 @@ def settled(config: Config) -> Config:
 
 
 def is_own(weights: str) -> bool:
-    """Whether weights are those of a whole lvdet detector rather than a backbone."""
+    """Whether weights belong to a whole lvdet detector rather than a backbone."""
     path = Path(weights)
     return weights not in ("imagenet", "none") and (path.suffix == ".safetensors" or path.is_dir())
 
 
 def _take(detector: Detector, file: Path) -> Described:
-    """Loads weights, and which of them are trained."""
+    """Loads weights, and freezes the parts that the file's run did not train."""
     described = describe(file)
     put_weights(detector, read_tensors(file)[0], file)
     for name, parameter in detector.named_parameters():

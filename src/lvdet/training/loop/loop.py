@@ -40,13 +40,13 @@ if TYPE_CHECKING:
     from lvdet.training.model.detector import Detector
 
 #: Takes the detector in eval mode, the config, the run's folder, the steps so far and the process;
-#: gives what goes to the log, which is that of the first process.
+#: returns the entries for the log, where only the first process's count.
 Evaluate = Callable[["Detector", Config, Path, int, Process], dict[str, Any]]
 
-#: Steps between looks at the losses where nothing is logged.
+#: Steps between checks of the losses if nothing is logged.
 UNLOGGED = 100
 
-#: What a process says to the others that cannot load its batch: less than the signals it notes.
+#: What a process that cannot load its batch tells the others: lower than any signal it catches.
 FAILED = 1
 
 
@@ -54,9 +54,9 @@ FAILED = 1
 class Training:
     """A run in progress.
 
-    model: the detector, or the detector as several processes train it
+    model: the detector, or its wrapper for several processes
     step:  steps done so far
-    log, line: of the first process
+    log, line: only used by the first process
     """
 
     config: Config
@@ -77,7 +77,7 @@ class Training:
         self.schedule = resolved_schedule(self.config)
         self.precision = precision_on(self.process.device, self.config.run.precision)
         self.graphs = self._graphs()
-        # What stays in float32, as the last layer does, is multiplied in TF32 on a GPU.
+        # Layers that stay in float32, such as the last, multiply in TF32 on a GPU.
         torch.set_float32_matmul_precision("high")
 
     def run_steps(self, batches: Iterable[Batch]) -> None:
@@ -105,8 +105,8 @@ class Training:
                 self.line.end()
 
     def _next(self, source: Iterator[Batch]) -> Batch:
-        """The next batch. If a process received a signal or cannot load its part, all processes
-        learn of it here, between two steps, save the finished steps and raise."""
+        """The next batch. If one process received a signal or cannot load its part, all processes
+        learn so here, between two steps, save the finished steps and raise."""
         started = time.monotonic()
         batch: Batch | None = None
         failure: Exception | None = None
@@ -214,7 +214,7 @@ class Training:
         )
 
     def keep_finished(self) -> str:
-        """Saves the finished steps if possible; says which checkpoint there is. All processes do so
+        """Saves the finished steps if possible; names the last checkpoint. All processes call this
         together."""
         with suppress(LvdetError, RuntimeError):
             self._save()
@@ -237,8 +237,8 @@ class Training:
         return bool(self.process.largest(missing))
 
     def _evaluate(self) -> None:
-        """All processes predict and the first one evaluates. Skipped after a signal; done on
-        resuming."""
+        """All processes predict and the first one evaluates. A signal postpones the evaluation
+        until the run resumes."""
         if self.evaluate is None:
             return
         number = self.process.largest(self.stop.signal)

@@ -17,14 +17,14 @@ from lvdet.training.model.detector import Counts, Detector
 
 
 def step_seed(seed: int, step: int) -> int:
-    """The seed of everything random in a step, the same in all processes; what must differ between
-    images uses their seeds. Step -1 stands for the initial weights."""
+    """The seed of everything random in a step, the same in all processes; random numbers that must
+    differ between images use the images' seeds. Step -1 stands for the initial weights."""
     text = f"{seed} {step} 0".encode()
     return int.from_bytes(hashlib.blake2b(text, digest_size=7).digest(), "little")
 
 
 def precision_on(device: torch.device, asked: str) -> str:
-    """The precision: as requested, or by default bf16 on a GPU that supports it, else fp32."""
+    """The precision: as requested, or by default bf16 on a GPU that supports it, otherwise fp32."""
     if device.type != "cuda":
         if asked == "bf16":
             raise InputError('run.precision is "bf16", which needs a GPU; set it to "fp32"')
@@ -47,11 +47,11 @@ def differentiate(
 ) -> dict[str, Tensor]:
     """Accumulates the gradients of a batch's losses, part by part; returns the losses, detached.
 
-    model: the detector, or the detector as several processes train it
+    model: the detector, or its wrapper for several processes
 
-    All parts are divided by the counts of the whole batch, so that losses and gradients are those
-    of the whole but for rounding. The counts of several parts are not known before the first has
-    been through: then backbone and proposals take each part once more, without gradients.
+    The losses of every part are divided by the counts of the whole batch, so that losses and
+    gradients equal the whole batch's up to rounding. With several parts, the counts are not known
+    in time, so the backbone and the proposals process each part once beforehand, without gradients.
     """
     parts = batch.parts(number) if number > 1 else [batch]
     counts = _counted(detector, parts, precision) if number > 1 else None
@@ -74,7 +74,7 @@ def _counted(detector: Detector, parts: list[Batch], precision: str) -> Counts:
     """The counts of all parts and processes, as means over both."""
     norms = [module for module in detector.modules() if isinstance(module, _BatchNorm)]
     momenta = [norm.momentum for norm in norms]
-    for norm in norms:  # they have not seen these images twice
+    for norm in norms:  # so that these images do not count twice
         norm.momentum = 0.0
     with arithmetic(parts[0], precision):
         each = [torch.stack(detector.counted(part)) for part in parts]

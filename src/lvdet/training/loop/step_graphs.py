@@ -47,9 +47,9 @@ class Sightings:
 class _Record(NamedTuple):
     """A recorded step.
 
-    batch:   what it reads
+    batch:   the memory that it reads
     samples: what `begin` leaves for `ends`
-    ends:    by the foreground that they have room for, rising; each with where the losses are
+    ends:    by the foreground rows they have room for, ascending; each with its losses
     """
 
     batch: Batch

@@ -19,10 +19,10 @@ class NotFiniteError(LvdetError):
 
 @dataclass
 class StepLosses:
-    """Losses of steps that the host has not looked at, and how long they took.
+    """Losses of steps that the host has not read yet, and how long the steps took.
 
-    A GPU works behind the host; looking at a number waits for it. So numbers are kept as tensors,
-    and looked at together.
+    A GPU runs behind the host, and reading a number waits for the GPU. So numbers stay tensors, and
+    are read together.
     """
 
     names: tuple[str, ...] = ()

@@ -61,7 +61,7 @@ def choose_samples(own: Tensor, sample: Tensor, ratio: float, random: Tensor) ->
     sample: [..., N] bool, the rows that are samples at all
     random: [..., N] in [0, 1)
 
-    Where there are fewer others, all; without own samples, none.
+    If there are fewer others, all are taken; without own samples, none.
     """
     other = sample & ~own
     rank = random.masked_fill(~other, 2).argsort(dim=-1).argsort(dim=-1)

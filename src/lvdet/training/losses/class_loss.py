@@ -8,15 +8,15 @@ from torch import Tensor, nn
 class ClassLoss(nn.Module):
     """A loss over K classes, and how its logits become scores.
 
-    outputs:     L, the logits of a sample
-    bias:        what the biases of the last layer begin at
-    temperature: the paper's for the normalised layer
-    needs_objectness: whether it is nothing without a predictor of objectness
-    group_images: images that the loss is taken over together, the batch's being the mean over such
-                 groups, as over GPUs that have so many each; 0: the whole batch
+    outputs:     L, the number of logits per sample
+    bias:        the initial bias of the last layer
+    temperature: the paper's temperature for the normalised layer
+    needs_objectness: whether the loss requires an objectness predictor
+    group_images: the number of images per group. The loss is computed over each group, then
+                 averaged, as over GPUs with that many images each; 0: the whole batch is one group
 
-    Logits are float32 or wider. Labels are 0 to K - 1, K for background and -1 for rows that are no
-    sample: fixed-size tensors have such rows. Nothing here waits for the device.
+    Logits are float32 or wider. Labels are 0 to K - 1, K for background and -1 for padding rows of
+    fixed-size tensors. Nothing here waits for the device.
     """
 
     outputs: int
@@ -29,12 +29,12 @@ class ClassLoss(nn.Module):
         """Scalar, from [N, L] logits and [N] labels.
 
         count: the number of samples to divide by, for losses over the whole batch
-        seed:  [B] of the images, which have N / B rows each, in their order
+        seed:  [B] of the images, which have N / B consecutive rows each
         """
         raise NotImplementedError
 
     def groups(self, images: int) -> int:
-        """The number of groups that these images form; 1 if they are all one group."""
+        """The number of groups that this many images form; 1 if they are all one group."""
         return images // self.group_images if self.group_images else 1
 
     def scores(self, logits: Tensor) -> Tensor:

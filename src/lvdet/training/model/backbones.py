@@ -39,11 +39,11 @@ NormLayer = Callable[[int], nn.Module]
 def build_backbone(
     name: str, norm: str, weights: str | BodyWeights, channels: int, stride_in: str = ""
 ) -> BackboneWithFPN:
-    """A pyramid of five levels, of 1/4 to 1/64 of the image's size, `channels` wide.
+    """A pyramid of five levels, from 1/4 to 1/64 of the image's size, with `channels` channels.
 
-    weights: "none", "imagenet", a file of the backbone's weights in any known layout, or what was
+    weights: "none", "imagenet", a file of the backbone's weights in any known layout, or weights
         read from one. With weights, the stem and the first stage are not trained, as in Detectron2.
-    stride_in: the convolution of a bottleneck with the stride, "1x1" or "3x3"; "" is "3x3"
+    stride_in: the convolution of a bottleneck that has the stride, "1x1" or "3x3"; "" is "3x3"
     """
     layer: NormLayer = {
         "frozen": FrozenBatchNorm2d,
@@ -56,7 +56,7 @@ def build_backbone(
     if weights != "none":
         if norm == "group":
             raise InputError(
-                'model.norm is "group", but the weights are those of a network with batch norm; '
+                'model.norm is "group", but the weights come from a network with batch norm; '
                 'set it to "frozen" or "batch", or model.weights to "none"'
             )
         _load(body, name, weights, norm)
@@ -71,7 +71,7 @@ def build_backbone(
 
 
 def _body(name: str, layer: NormLayer) -> tuple[nn.Module, list[str], list[int]]:
-    """The network without a classifier, its four stages, and how wide they are."""
+    """The network without a classifier, the names of its four stages, and their widths."""
     if name in _RESNETS:
         body = getattr(models, name)(weights=None, norm_layer=layer)
         widest = body.fc.in_features
@@ -87,7 +87,7 @@ def _body(name: str, layer: NormLayer) -> tuple[nn.Module, list[str], list[int]]
 
 
 def _tiny(layer: NormLayer) -> nn.Module:
-    """Two convolutions a stage: for tests and first tries."""
+    """Two convolutions per stage: for tests and first tries."""
     body = nn.Sequential()
     body.add_module("conv1", _convolution(3, 16, 2, layer))
     before = 16
@@ -122,7 +122,7 @@ def _stride_in_1x1(body: nn.Module, name: str) -> None:
 
 
 def _load(body: nn.Module, name: str, weights: str | BodyWeights, norm: str) -> None:
-    """ImageNet's weights, or those of a file."""
+    """Loads ImageNet weights, or weights from a file."""
     if weights == "imagenet":
         where, state = weights, _imagenet(name)
     else:
@@ -164,7 +164,7 @@ def _imagenet(name: str) -> dict[str, Any]:
     weights = models.get_model_weights(name)["IMAGENET1K_V1"]
     try:
         return dict(weights.get_state_dict(progress=False, check_hash=True))
-    except Exception as error:  # whatever a network can do
+    except Exception as error:  # a download can fail in any way
         file = weights.url.rsplit("/", 1)[-1]
         folder = Path(torch.hub.get_dir()) / "checkpoints"
         raise InputError(
@@ -180,13 +180,14 @@ def _described(name: str) -> str:
 
 
 def _freeze(body: nn.Module, stage: str) -> None:
-    """Nothing of a stage is trained, nor are its statistics moved."""
+    """Freezes the weights and the statistics of a stage."""
     getattr(body, stage).requires_grad_(False)
     freeze_norms(body, stage)
 
 
 def freeze_norms(module: nn.Module, only: str = "") -> None:
-    """Replaces batch norms, all or those of one child, by frozen ones of the same statistics."""
+    """Replaces the batch norms of the module, or of one child, with frozen ones that keep their
+    statistics."""
     for name, child in list(module.named_children()):
         if only not in ("", name):
             continue
@@ -199,10 +200,10 @@ def freeze_norms(module: nn.Module, only: str = "") -> None:
 
 
 class FoldedConv2d(BiasedConv2d):
-    """A convolution and the frozen batch normalisation after it as one.
+    """A convolution and the frozen batch norm that follows, as one layer.
 
-    scale, shift: [out] of the normalisation. The weights are still those before it, so that they
-    train as if it came after: only the passes over the features are saved.
+    scale, shift: [out] of the batch norm. The weights stay unscaled, so they train as if the batch
+    norm were separate; folding only saves passes over the features.
     """
 
     scale: Tensor
@@ -215,13 +216,13 @@ class FoldedConv2d(BiasedConv2d):
         self.register_buffer("shift", norm.bias - norm.running_mean * scale)
 
     def forward(self, x: Tensor, other: Tensor | None = None) -> Tensor:
-        """The normalised features, and another map added to them."""
+        """The normalised features, plus another map if given."""
         weight = self.weight * self.scale[:, None, None, None]
         return self.convolved(x, weight, self.shift, other)
 
 
 class _FoldedBasicBlock(BasicBlock):  # type: ignore[misc]
-    """Of folded convolutions, the last of which adds what goes around them."""
+    """A block of folded convolutions, the last of which adds the shortcut."""
 
     def forward(self, x: Tensor) -> Tensor:
         around = x if self.downsample is None else self.downsample(x)
@@ -230,7 +231,7 @@ class _FoldedBasicBlock(BasicBlock):  # type: ignore[misc]
 
 
 class _FoldedBottleneck(Bottleneck):  # type: ignore[misc]
-    """Of folded convolutions, the last of which adds what goes around them."""
+    """A block of folded convolutions, the last of which adds the shortcut."""
 
     def forward(self, x: Tensor) -> Tensor:
         around = x if self.downsample is None else self.downsample(x)
@@ -239,7 +240,7 @@ class _FoldedBottleneck(Bottleneck):  # type: ignore[misc]
 
 
 def fold_frozen_norms(module: nn.Module) -> None:
-    """Replaces every convolution that a frozen normalisation follows, with the ReLU after it."""
+    """Folds every frozen batch norm, and the ReLU after it, into the convolution before it."""
     before: tuple[str, nn.Module] | None = None
     for name, child in list(module.named_children()):
         if isinstance(child, FrozenBatchNorm2d) and before and isinstance(before[1], nn.Conv2d):

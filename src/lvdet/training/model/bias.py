@@ -12,7 +12,7 @@ from torch.nn import functional
 
 
 class BiasedConv2d(nn.Conv2d):
-    """A convolution, and the ReLU after it where it is `rectified`."""
+    """A convolution, followed by a ReLU if `rectified`."""
 
     bias: Tensor
     rectified: bool

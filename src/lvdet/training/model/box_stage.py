@@ -19,8 +19,8 @@ SIDE = 7
 class BoxStage(nn.Module):
     """Pools features, classifies them, and refines their boxes.
 
-    classes: how many classes have boxes of their own; 1: one box for all
-    share:   what of the gradient the features get, 1 over the number of stages
+    classes: the number of classes with their own boxes; 1: all classes share a box
+    share:   the fraction of the gradient that reaches the features, 1 over the number of stages
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class BoxStage(nn.Module):
     def box_loss(
         self, hidden: Tensor, box: Tensor, target: Tensor, label: Tensor, weight: Tensor
     ) -> Tensor:
-        """The sum over [P] foreground boxes of the distance from where they should be.
+        """The sum over [P] foreground boxes of the distance to their targets.
 
         label: [P] class rows; weight: [P] 0 where a row is none
         """

@@ -11,7 +11,7 @@ from torch import Tensor
 
 #: A decoded side is at most this many times the anchor's, as a logarithm.
 _LARGEST = math.log(1000.0 / 16)
-#: Narrower boxes, in pixels, are none.
+#: Narrower boxes, in pixels, are dropped.
 SMALLEST_SIDE = 1e-3
 
 Weights = tuple[float, float, float, float]

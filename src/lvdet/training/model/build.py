@@ -37,7 +37,7 @@ def build_detector(
     """A detector of as many classes as there are frequencies.
 
     pretrained: begin with `model.weights`; otherwise from nothing, for weights to be loaded into
-    recipe:     the paper's where it is not given
+    recipe:     the paper's by default
     body:       weights of the backbone, in place of `model.weights`
     """
     model = config.model

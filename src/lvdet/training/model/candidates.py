@@ -14,7 +14,7 @@ class Candidates:
     """R boxes in each of B images, with a score for each of K classes.
 
     score:   [B, R, K] float32; -inf if there is no box
-    box:     [B, R, 4] the boxes of all classes or, where there are codes, what those move
+    box:     [B, R, 4] the boxes of all classes or, if there are codes, the boxes that those move
     size:    [B, 2] height and width of each image
     code:    [B, R, K, 4] from a box to that of each class, with their weights, or None
 

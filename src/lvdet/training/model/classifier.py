@@ -28,9 +28,9 @@ LOSSES = ("softmax", "sigmoid", "equalization", "federated", "balanced_groups")
 
 @dataclass(frozen=True)
 class Frequencies:
-    """How often the K classes are in the training set.
+    """How often each of the K classes occurs in the training set.
 
-    images:         its images that have annotations
+    images:         the number of images with annotations
     image_count:    [K] images with each class
     instance_count: [K] objects of each class
     """
@@ -45,10 +45,10 @@ class Frequencies:
 
 
 class Classifier(nn.Module):
-    """[N, D] features to [N, L] logits; what they should be, and the scores they stand for.
+    """Maps [N, D] features to [N, L] logits; computes their loss and their scores.
 
-    Objectness is a linear layer beside that of the classes. Both are rows of one matrix, and its
-    logit is the last column.
+    Objectness is a linear layer beside the classes' layer. Both are rows of one matrix, and the
+    objectness logit is the last column.
     """
 
     def __init__(self, layer: Linear, classes: int, of_classes: ClassLoss) -> None:
@@ -75,12 +75,13 @@ class Classifier(nn.Module):
     def loss(self, logits: Tensor, label: Tensor, count: Tensor, seed: Tensor) -> Tensor:
         """Scalar.
 
-        label: [N] int64: 0 to K - 1, K for background, -1 for rows that are no sample
-        count: scalar, the samples to divide by: those of this process, or the mean over several
-        seed:  [B] of the images, which have N / B rows each, in their order; what is random
-               depends on it alone
+        label: [N] int64: 0 to K - 1, K for background, -1 for padding rows
+        count: scalar, the number of samples to divide by: this process's, or the mean over several
+        seed:  [B] of the images, which have N / B consecutive rows each; the only source of
+               randomness
 
-        A loss over groups of images divides by their samples, and so does objectness beside it.
+        A loss over groups of images divides by each group's samples instead, and so does its
+        objectness loss.
         """
         logits = widened(logits)
         count = count.clamp(min=1)
@@ -94,7 +95,7 @@ class Classifier(nn.Module):
         return loss
 
     def scores(self, logits: Tensor) -> Tensor:
-        """[N, K] in [0, 1]; multiplied by objectness, if that is predicted."""
+        """[N, K] in [0, 1]; multiplied by objectness, if predicted."""
         logits = widened(logits)
         scores = self.of_classes.scores(logits[:, : self.of_classes.outputs])
         return scores * torch.sigmoid(logits[:, -1:]) if self.objectness else scores
@@ -144,5 +145,5 @@ def _build_loss(config: config.Classifier, frequencies: Frequencies) -> ClassLos
 
 
 def _to_tensor(counts: NDArray[np.int64]) -> Tensor:
-    """A copy: the array may be read-only or a view that runs backwards."""
+    """A tensor with a copy: the array may be read-only, or a view with a negative stride."""
     return torch.from_numpy(np.array(counts, dtype=np.int64, order="C"))

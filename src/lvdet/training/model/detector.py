@@ -190,7 +190,7 @@ class Detector(nn.Module):
         return Counts(anchors, (boxes.label >= 0).sum(), (foreground & shown).sum())
 
     def features(self, batch: Batch) -> Features:
-        """The pyramid of normalised images; outside of an image they are 0."""
+        """The pyramid of normalised images, which are 0 outside the image."""
         rows = torch.arange(batch.pixels.shape[2], device=batch.pixels.device)
         columns = torch.arange(batch.pixels.shape[3], device=batch.pixels.device)
         height, width = batch.size[:, :1, None], batch.size[:, 1:, None]
@@ -261,8 +261,8 @@ class Detector(nn.Module):
     def _foreground(self, boxes: _Boxes, room: int) -> tuple[Tensor, Tensor]:
         """Rows of the foreground among B * S, and their weights, 1.
 
-        With `room` there are so many rows, and those that are none have the weight 0. Else the
-        host waits for the number of them; without any, a row of weight 0.
+        With `room` there are exactly `room` rows, and padding rows have the weight 0. Otherwise the
+        host waits for their number; if it is 0, there is one row of weight 0.
         """
         is_foreground = self._is_foreground(boxes)
         if room:

@@ -62,7 +62,7 @@ class MaskHead(nn.Module):
 
 
 def mask_targets(objects: Objects, number: Tensor, box: Tensor, recipe: Recipe) -> Tensor:
-    """[P, 28, 28] what of objects lies in [P, 4] boxes, from 0 to 1 (or one of them)."""
+    """[P, 28, 28] the masks of objects within [P, 4] boxes, from 0 to 1 (or 0 and 1 only)."""
     tiles = functional.pad(objects.tile.flatten(0, 1), (1, 1, 1, 1))[:, None].float()
     x0, y0, sx, sy = objects.frame.flatten(0, 1)[number].unbind(1)
     corner, scale = torch.stack([x0, y0] * 2, dim=1), torch.stack([sx, sy] * 2, dim=1)

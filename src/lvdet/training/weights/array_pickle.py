@@ -1,8 +1,8 @@
 """Pickles of arrays and plain containers. Reading one does not execute code from the file.
 
 The interpreter of opcodes is Python's own, with three changes: it knows only the opcodes that plain
-values need; every global that a file asks for is one of the stand-ins below, or refused; and no
-length is believed that the file is too short for. Arrays are views of the file's bytes.
+values need; every global in a file is replaced with one of the stand-ins below, or refused; and a
+length beyond the end of the file is an error. Arrays are views of the file's bytes.
 """
 
 from __future__ import annotations
