@@ -88,7 +88,17 @@ def test_every_flag_of_every_command_is_described(command_page: str) -> None:
 
 
 def test_outputs_match_their_schemas(tmp_path: Path) -> None:
-    for name, values in output_examples.examples(tmp_path).items():
+    matches_schemas(output_examples.examples(tmp_path))
+
+
+@pytest.mark.long
+def test_outputs_of_training_match_their_schemas(tmp_path: Path) -> None:
+    matches_schemas(output_examples.trained_examples(tmp_path))
+
+
+def matches_schemas(outputs: dict[str, list[object]]) -> None:
+    """Holds every output to its schema."""
+    for name, values in outputs.items():
         path = output_examples.SCHEMAS / f"{name}.schema.json"
         schema = json.loads(path.read_text(encoding="utf-8"))
         for value in values:
@@ -114,6 +124,23 @@ def test_every_schema_is_on_the_page() -> None:
 def test_a_violation_is_found(value: object, expected: list[str]) -> None:
     schema = json_schema.schema_of([{"a": 1, "b": "x"}, {"a": 0.5}])
     assert list(json_schema.violations(value, schema)) == expected
+
+
+def test_a_mapping_takes_any_key() -> None:
+    schema = json_schema.schema_of([{"losses": {"box": 1.0}}], ["losses"])
+    assert list(json_schema.violations({"losses": {"mask": 2.0}}, schema)) == []
+    assert list(json_schema.violations({"losses": {"mask": "x"}}, schema)) == [
+        "$.losses.mask is string, expected number"
+    ]
+
+
+def test_a_type_is_added() -> None:
+    schema = json_schema.schema_of([{"log": [{"memory": None, "step": 1}]}])
+    schema = json_schema.with_types(schema, {"memory": "integer"})
+    assert list(json_schema.violations({"log": [{"memory": 3, "step": 2}]}, schema)) == []
+    assert list(json_schema.violations({"log": [{"memory": 3, "step": None}]}, schema)) == [
+        "$.log[0].step is null, expected integer"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ additionalProperties and items.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 Schema = dict[str, Any]
@@ -15,8 +15,11 @@ Schema = dict[str, Any]
 _MOST_KEYS = 40
 
 
-def schema_of(values: Sequence[Any]) -> Schema:
-    """The schema that all values match."""
+def schema_of(values: Sequence[Any], mappings: Collection[str] = ()) -> Schema:
+    """The schema that all values match.
+
+    mappings: keys of objects that may have any keys
+    """
     kinds = {_kind(value) for value in values}
     if {"integer", "number"} <= kinds:
         kinds.discard("integer")
@@ -24,21 +27,32 @@ def schema_of(values: Sequence[Any]) -> Schema:
     objects = [value for value in values if isinstance(value, dict)]
     arrays = [value for value in values if isinstance(value, list)]
     if objects:
-        schema |= _of_objects(objects)
+        schema |= _of_objects(objects, mappings)
     items = [item for array in arrays for item in array]
     if items:
-        schema["items"] = schema_of(items)
+        schema["items"] = schema_of(items, mappings)
     return schema
 
 
-def _of_objects(objects: Sequence[Mapping[str, Any]]) -> Schema:
+def _of_objects(objects: Sequence[Mapping[str, Any]], mappings: Collection[str]) -> Schema:
     keys = list(dict.fromkeys(key for one in objects for key in one))
     if len(keys) > _MOST_KEYS or (keys and all(key.isdigit() for key in keys)):
-        return {"additionalProperties": schema_of([v for one in objects for v in one.values()])}
+        return _mapping(objects, mappings)
     return {
-        "properties": {key: schema_of([one[key] for one in objects if key in one]) for key in keys},
+        "properties": {
+            key: {"type": "object"}
+            | _mapping([one[key] for one in objects if key in one], mappings)
+            if key in mappings
+            else schema_of([one[key] for one in objects if key in one], mappings)
+            for key in keys
+        },
         "required": [key for key in keys if all(key in one for one in objects)],
     }
+
+
+def _mapping(objects: Sequence[Mapping[str, Any]], mappings: Collection[str]) -> Schema:
+    values = [value for one in objects for value in one.values()]
+    return {"additionalProperties": schema_of(values, mappings)}
 
 
 def _kind(value: Any) -> str:
@@ -102,3 +116,23 @@ def with_patterns(schema: Schema, patterns: Mapping[str, str]) -> Schema:
         if key in schema:
             made[key] = with_patterns(schema[key], patterns)
     return made
+
+
+def with_types(schema: Schema, also: Mapping[str, str]) -> Schema:
+    """The schema with one more type for some keys, wherever they occur."""
+    made = dict(schema)
+    for group in ("properties", "patternProperties"):
+        if group in schema:
+            made[group] = {
+                key: _widened(with_types(inner, also), also.get(key))
+                for key, inner in schema[group].items()
+            }
+    for key in ("items", "additionalProperties"):
+        if key in schema:
+            made[key] = with_types(schema[key], also)
+    return made
+
+
+def _widened(schema: Schema, kind: str | None) -> Schema:
+    kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    return schema if kind is None else schema | {"type": sorted({*kinds, kind})}

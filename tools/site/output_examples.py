@@ -13,10 +13,11 @@ import io
 import json
 import os
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from json_schema import schema_of, with_patterns
+from json_schema import schema_of, with_patterns, with_types
 
 import lvdet
 from lvdet.cli.app import run
@@ -77,6 +78,35 @@ COMMANDS = {
     "report": ["report lvis.json lvis_results.json cut.json -o page.html --summary OUT"],
     "synth": ["synth drawn --images 8 --classes 4 --size 64 --workers 1 --summary OUT"],
 }
+_TINY = (
+    "--set model.backbone=tiny --set schedule.steps=4 --set schedule.batch=2 "
+    "--set schedule.milestones=[3] --set schedule.warmup_steps=1 --set run.workers=0 "
+    "--device cpu --overwrite -o run"
+)
+_QUICK = "--workers 0 --device cpu --overwrite"
+_VAL = f"drawn/annotations/val.json --images drawn/val {_QUICK}"
+#: The same for outputs of training, which take longer.
+TRAINED = {
+    "train": [
+        f"train drawn/config.toml {_TINY} --set run.log_every=0 --set data.val= --summary OUT",
+        f"train drawn/config.toml {_TINY} --set run.log_every=2 --summary OUT",
+    ],
+    "predict": [
+        f"predict run {_VAL} -o boxes.json --no-masks --summary OUT",
+        f"predict run {_VAL} -o masks.json --nms 0.3,0.5 --summary OUT",
+        f"predict run drawn/val {_QUICK} --skip-damaged -o skipped.json --summary OUT",
+    ],
+    "experiment": ["experiment dets_per_cat --scale tiny --seeds 0,1 --device cpu -o made"],
+}
+#: The outputs of commands that do not take a file's name.
+FILES = {"experiment": "made/tables.json"}
+#: Objects whose keys depend on the settings.
+MAPPINGS = {"train": ["losses"], "experiment": ["values"]}
+#: Types that no example has: memory without a GPU, and AP of groups that small sets lack.
+ALSO = {
+    "train": {"gpu_memory": "integer", "APr": "null", "APc": "number", "APf": "number"},
+    "experiment": {"paper": "null"},
+}
 #: Keys that the caller chooses, as the examples have them and as the schemas do.
 PATTERNS = {
     "AP_some": "^AP_",
@@ -90,7 +120,7 @@ PATTERNS = {
 
 
 def examples(folder: Path) -> dict[str, list[Any]]:
-    """The JSON of every command, by output; makes its files in a folder."""
+    """The JSON of every command that trains nothing, by output; makes its files in a folder."""
     quiet = io.StringIO()
     with (
         contextlib.chdir(folder),
@@ -98,11 +128,28 @@ def examples(folder: Path) -> dict[str, list[Any]]:
         contextlib.redirect_stderr(quiet),
     ):
         _files()
-        return {name: [_written(one) for one in COMMANDS[name]] for name in COMMANDS}
+        return _of_commands(COMMANDS)
 
 
-def _written(command: str) -> Any:
-    out = Path("out.json")
+def trained_examples(folder: Path) -> dict[str, list[Any]]:
+    """The JSON of every command in `TRAINED`, by output; trains in a folder."""
+    quiet = io.StringIO()
+    with (
+        contextlib.chdir(folder),
+        contextlib.redirect_stdout(quiet),
+        contextlib.redirect_stderr(quiet),
+    ):
+        run(["synth", "drawn", "--images", "8", "--classes", "4", "--size", "64", "--workers", "1"])
+        Path("drawn/val/damaged.jpg").write_bytes(b"not an image")
+        return _of_commands(TRAINED)
+
+
+def _of_commands(commands: Mapping[str, Sequence[str]]) -> dict[str, list[Any]]:
+    return {name: [_written(name, one) for one in each] for name, each in commands.items()}
+
+
+def _written(name: str, command: str) -> Any:
+    out = Path(FILES.get(name, "out.json"))
     run([str(out) if word == "OUT" else word for word in command.split()])
     value = json.loads(out.read_text(encoding="utf-8"))
     out.unlink()
@@ -135,12 +182,15 @@ def _files() -> None:
 def main() -> None:
     """Writes the schemas."""
     with tempfile.TemporaryDirectory() as folder:
-        found = examples(Path(folder))
+        found = examples(Path(folder)) | trained_examples(Path(folder))
     for name, values in found.items():
         schema = {
             "$schema": "https://json-schema.org/draft/2020-12/schema",
             "title": f"JSON of lvdet {name.replace('-', ' ')}",
-            **with_patterns(schema_of(values), PATTERNS),
+            **with_types(
+                with_patterns(schema_of(values, MAPPINGS.get(name, ())), PATTERNS),
+                ALSO.get(name, {}),
+            ),
         }
         path = SCHEMAS / f"{name}.schema.json"
         path.write_text(json.dumps(schema, indent=1) + "\n", encoding="utf-8")

@@ -14,9 +14,6 @@ _HEAD = """\
 
 Generated from the [JSON Schemas](https://json-schema.org/) beside each table. The tests hold every
 output to its schema. Metrics are fractions in [0, 1], not rounded, and `null` where undefined.
-
-The summaries of `train` and `predict` are described with [training](../training.md) and
-[inference](../inference.md).
 """
 #: What writes each output, in the order of the page.
 COMMANDS = {
@@ -34,6 +31,9 @@ COMMANDS = {
     "check": "lvdet check GT DT -o FILE.json",
     "convert": "lvdet convert DT -o OUT --summary FILE.json",
     "synth": "lvdet synth DIR --summary FILE.json",
+    "train": "lvdet train CONFIG.toml --summary FILE.json",
+    "predict": "lvdet predict MODEL IMAGES -o OUT --summary FILE.json",
+    "experiment": "lvdet experiment NAME -o DIR  # writes DIR/tables.json",
 }
 #: What keys mean, by their last part.
 MEANINGS = {
@@ -65,6 +65,8 @@ MEANINGS = {
     "baseline": "the detector that others are compared with, or its value",
     "before": "AP without the change",
     "after": "AP with the change",
+    "at": "the condition that the row is measured under",
+    "batch": "images at a time",
     "best": "the class cap that raises AP-Old most",
     "bins": "number of bins",
     "brier": "Brier score",
@@ -72,7 +74,10 @@ MEANINGS = {
     "byte": "position in the file",
     "bytes": "size of the file",
     "caps_tried": "number of class caps tried",
+    "checkpoint": "the last checkpoint",
     "confidence": "confidence level",
+    "damaged": "names of the skipped images",
+    "data_wait": "fraction of the time spent waiting for images",
     "delta": "difference from the row or detector that it is compared with",
     "detection_count": "detections in the results file",
     "dets_per_class": "limit per class; `null` for none",
@@ -84,20 +89,27 @@ MEANINGS = {
     "files": "the files read",
     "format": "`lvis` or `coco`",
     "frequency": "`r`, `c` or `f`",
+    "full_classes": "classes with as many detections as the limit per class allows",
     "gain": "how far re-ranking raises AP-Old",
+    "gpu_memory": "peak memory on the GPU in bytes; `null` without one",
     "hash": "BLAKE2b hash of the file, or of a sample of a large one",
     "high": "upper end of the confidence interval",
     "holds": "whether the confidence interval excludes 0",
     "implausible": "signs that the file is not what its owner thinks",
+    "images_per_s": "training images per second",
     "incomplete": "whether the file was truncated below this row's limit",
     "inputs": "what was read",
     "iou": "`bbox`, `segm` or `boundary`",
     "like": "what the preset of `--like` stands for",
+    "log": "the last line of losses in the log",
     "log_loss": "log loss",
+    "losses": "mean of each loss since the line before",
     "low": "lower end of the confidence interval",
     "lvdet": "the version that wrote the file",
+    "mean": "mean over seeds",
     "maximum": "maximum calibration error (MCE)",
     "oLRP": "optimal LRP error",
+    "paper": "the paper's value",
     "p_value": "p-value of the class's difference",
     "pool": "AP-Pool",
     "fixed": "AP-Fixed",
@@ -107,8 +119,11 @@ MEANINGS = {
     "resamples": "number of bootstrap samples",
     "reranked": "whether the row is the AP-Old of a re-ranked file",
     "row": "row of the file, from 0",
+    "sd": "standard deviation over seeds",
     "schema": "rises when a key changes its meaning or goes away",
     "seed": "random seed",
+    "starting": "the part of `seconds` before the first batches",
+    "values": "a value for each column",
     "short_classes": "classes with fewer detections than the limit",
     "standing": "`publishable`, `gameable`, … of each number",
     "threshold": "score threshold of the class",
