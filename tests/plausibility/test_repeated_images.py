@@ -105,7 +105,7 @@ def test_of_many_images_run_twice_some_are_looked_at() -> None:
     score = np.append(dt.score, 0.999 * dt.score)
     (found,) = repeated_images(Results.of(twice.with_scores(score)))
     assert found.count > 150
-    assert "of 200 looked at" in found.sentence
+    assert "of 200 checked" in found.sentence
 
 
 def test_threads_change_nothing(honest: Tables) -> None:

@@ -32,7 +32,7 @@ _FIRST = np.diag([0.04, 0.04, 0.25])
 #: Rounds of approximation, and of maximisation in each; fewer where nothing changes any more.
 _ROUNDS, _STEPS = 50, 100
 _STILL = 1e-3
-#: How far levels may move before classes are looked at again: an approximation holds nearby only.
+#: How far levels may move before classes are computed again: an approximation holds nearby only.
 _FAR = 0.5
 #: How far a group's mean may go in a round at first. It is a fourth of the way that was too far
 #: afterwards, and twice as far where that is in the way.

@@ -182,8 +182,8 @@ def compare_pairs(
         metrics = drawing.metrics(place, confidence)
         classes = drawing.classes(place, confidence)
         beyond = drawing.old_beyond_fixed(place, confidence)
-        said = sentences(called[0], name, metrics, beyond, texts, classes, thin, confidence)
-        compared.append(Compared(name, metrics, beyond, classes, said))
+        verdicts = sentences(called[0], name, metrics, beyond, texts, classes, thin, confidence)
+        compared.append(Compared(name, metrics, beyond, classes, verdicts))
     warnings += _thin_warnings(thin)
     return Comparison(
         called[0],

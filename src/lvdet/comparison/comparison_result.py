@@ -176,8 +176,8 @@ class Comparison(Result):
 
     def to_markdown(self) -> str:
         """The tables and verdicts, for a page of text."""
-        said = "\n".join(f"- {_unmarked(sentence)}" for sentence in self.verdicts)
-        return f"{markdown(self.layouts())}\n{said}\n"
+        lines = "\n".join(f"- {_unmarked(sentence)}" for sentence in self.verdicts)
+        return f"{markdown(self.layouts())}\n{lines}\n"
 
     def to_latex(self) -> str:
         """The tables for a paper, in the style of booktabs, with one decimal."""

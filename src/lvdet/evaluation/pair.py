@@ -325,7 +325,7 @@ class Pair:
         if ties is not None:
             return curves(keep, [(None, whole)])
         question = wanted.tobytes()
-        recent = [known for asked, known in self._recent if asked == question]
+        recent = [known for requested, known in self._recent if requested == question]
         found = curves(keep, [(None, whole), *recent])
         self._recent.append((question, (keep, found)))
         while len(self._recent) * keep.nbytes > _REMEMBERED:

@@ -44,15 +44,19 @@ class Preset:
         """The chain of limits as budgets."""
         return parse_budget(self.chain)
 
-    def options(self, asked: MatchOptions) -> MatchOptions:
+    def options(self, requested: MatchOptions) -> MatchOptions:
         """How detections are compared, as far as the preset leaves that open."""
-        if replace(asked, iou=None) != DEFAULT:
+        if replace(requested, iou=None) != DEFAULT:
             raise InputError(
                 f"preset {self.name!r} cannot be combined with thresholds or exact_lvis"
             )
-        if asked.iou is not None and self.iou not in (None, asked.iou):
-            raise InputError(f"preset {self.name!r} compares with iou {self.iou}, not {asked.iou}")
-        return replace(asked, iou=asked.iou or self.iou, exact_lvis=True, mask_area=self.mask_area)
+        if requested.iou is not None and self.iou not in (None, requested.iou):
+            raise InputError(
+                f"preset {self.name!r} compares with iou {self.iou}, not {requested.iou}"
+            )
+        return replace(
+            requested, iou=requested.iou or self.iou, exact_lvis=True, mask_area=self.mask_area
+        )
 
     def require(self, gt: GroundTruth) -> None:
         """Raises for annotations of the other kind."""

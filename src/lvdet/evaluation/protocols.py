@@ -94,9 +94,9 @@ class Plan:
         """How the other project evaluates, if `like` names one."""
         return None if self.like is None else preset(self.like)
 
-    def options(self, asked: MatchOptions) -> MatchOptions:
+    def options(self, requested: MatchOptions) -> MatchOptions:
         """How detections are compared, as far as the plan leaves that open."""
-        return asked if self.preset is None else self.preset.options(asked)
+        return requested if self.preset is None else self.preset.options(requested)
 
     def chosen(self, gt: GroundTruth) -> list[Protocol]:
         """The protocols by name, with default budgets if none is given, followed by the extra

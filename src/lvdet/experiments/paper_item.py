@@ -129,10 +129,10 @@ def experiment(name: str) -> Experiment:
     return _read(bare)
 
 
-def chosen(asked: Iterable[str]) -> list[Experiment]:
+def chosen(requested: Iterable[str]) -> list[Experiment]:
     """The experiments with the given names; composite ones are expanded, without repeats."""
     found: dict[str, Experiment] = {}
-    for name in asked:
+    for name in requested:
         for one in [experiment(n) for n in names()] if name == ALL else [experiment(name)]:
             for part in one.parts:
                 found[part] = experiment(part)

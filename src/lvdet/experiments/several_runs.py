@@ -199,8 +199,10 @@ def _failure(job: Job, process: BaseProcess) -> list[str]:
     if process.exitcode == 0:
         return []
     path = _outbox(job, job.runs[0].key, ".txt")
-    said = path.read_text(encoding="utf-8") if path.is_file() else f"exit code {process.exitcode}"
-    return [f"{job.runs[0]}: {said}"]
+    message = (
+        path.read_text(encoding="utf-8") if path.is_file() else f"exit code {process.exitcode}"
+    )
+    return [f"{job.runs[0]}: {message}"]
 
 
 def _outbox(job: Job, key: str, ending: str) -> Path:

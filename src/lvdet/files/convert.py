@@ -81,16 +81,16 @@ def _left_to_repair(source: object, box_format: str) -> str:
     files = named_files(source)
     if box_format == "xywh" or files is None:
         return box_format
-    said = {
+    declared = {
         path: declared_box_format(path)
         for path in files.paths
         if path.suffix.lower() in PARQUET and path.is_file()
     }
-    for path, name in said.items():
+    for path, name in declared.items():
         if name not in ("xywh", box_format):
             raise InputError(f"{path} declares its boxes as {name}, not {box_format}")
-    if "xywh" in said.values() or len(said) < len(files.paths):
-        for path, name in said.items():
+    if "xywh" in declared.values() or len(declared) < len(files.paths):
+        for path, name in declared.items():
             if name != "xywh":
                 raise InputError(f"{path} declares its boxes as {name}, but other files do not")
         return box_format

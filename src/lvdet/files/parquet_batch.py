@@ -67,10 +67,10 @@ class Batch:
 
 def box_format_of(schema: Any, source: str) -> str:
     """The box format of a file according to its metadata; x, y, width, height by default."""
-    said = (schema.metadata or {}).get(_BOX_FORMAT)
-    if said is None:
+    declared = (schema.metadata or {}).get(_BOX_FORMAT)
+    if declared is None:
         return "xywh"
-    name: str = said.decode(errors="replace")
+    name: str = declared.decode(errors="replace")
     try:
         require_box_format(name)
     except InputError as error:

@@ -74,6 +74,6 @@ def checksum_of_images(images: Sequence[Image]) -> str:
             found.update(f"{image_id} {path.name} {path.stat().st_size}\n".encode())
             if number % step == 0:
                 found.update(hashlib.sha256(path.read_bytes()).digest())
-        except OSError:  # said when it is its turn
+        except OSError:  # reported when its turn comes
             found.update(f"{image_id} {path.name}\n".encode())
     return found.hexdigest()[:16]

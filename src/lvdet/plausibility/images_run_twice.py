@@ -36,7 +36,7 @@ def images_run_twice(results: Results, repeated: NDArray[np.int32]) -> Finding |
     if boxes < _FEWEST:
         return None
     looked_at = min(len(first), _IMAGES)
-    among = f" of {looked_at:,} looked at" if len(first) > _IMAGES else ""
+    among = f" of {looked_at:,} checked" if len(first) > _IMAGES else ""
     are = "is" if len(same) == 1 else "are"
     return Finding(
         "images-run-twice",

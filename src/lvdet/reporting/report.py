@@ -48,12 +48,12 @@ class Report(Result):
 
     studies:    one per detector
     comparison: differences from the first detector; None if there is only one
-    images_asked_for: whether the images shown were requested by id
+    images_selected: whether the images shown were requested by id
     """
 
     studies: list[Study]
     comparison: Comparison | None
-    images_asked_for: bool
+    images_selected: bool
     ENDINGS = (".html", ".htm", ".json")
 
     @property

@@ -164,7 +164,7 @@ def picture_words(report: Report) -> str:
     """Which images are shown, and what is drawn on them."""
     chosen = (
         "The images you selected"
-        if report.images_asked_for
+        if report.images_selected
         else "The images whose top detections change most with calibration (not typical images)"
     )
     return f"{chosen}, each with its {TOP} highest-scoring detections."

@@ -111,9 +111,9 @@ def table_name(name: str) -> str:
 def paper_tables(names: str | Iterable[str], *, frequencies: bool) -> list[BudgetTable]:
     """The paper's tables by name; "all" means those that the annotations allow: one of them needs
     `frequencies`."""
-    asked = map(table_name, [names] if isinstance(names, str) else names)
+    requested = map(table_name, [names] if isinstance(names, str) else names)
     tables: dict[str, BudgetTable] = {}
-    for name in asked:
+    for name in requested:
         if name == "all":
             tables |= {k: table for k, table in PAPER.items() if frequencies or not table.paired}
         elif name in PAPER:

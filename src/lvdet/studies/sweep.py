@@ -76,9 +76,9 @@ def sweep(
         given.
     iou, exact_lvis, drop_duplicates, progress: as for `evaluate`.
     """
-    asked = any(item is not None for item in (dets_per_image, dets_per_class, subsets, rerank))
+    requested = any(item is not None for item in (dets_per_image, dets_per_class, subsets, rerank))
     named_orders(order)  # refused even where no row has both limits
-    own = grid(dets_per_image, dets_per_class, order, subsets, rerank) if asked else None
+    own = grid(dets_per_image, dets_per_class, order, subsets, rerank) if requested else None
     if own is None and paper is None:
         paper = "all"
 
@@ -130,18 +130,18 @@ def _cut_warnings(
     selected: dict[Classes, NDArray[np.int64]],
 ) -> list[str]:
     """The effect of truncation, and on how many of the rows."""
-    asked = [(row.budgets, selected[row.classes]) for table in tables for row in table.rows]
+    requested = [(row.budgets, selected[row.classes]) for table in tables for row in table.rows]
 
     def some(marks: Iterable[bool]) -> Subject | None:
         number = sum(marks)
-        return Subject(f"{number:,} of {len(asked):,} rows", number != 1) if number else None
+        return Subject(f"{number:,} of {len(requested):,} rows", number != 1) if number else None
 
     return cut_warnings(
         source,
         cuts,
-        missed_by_image=some(cuts.missed_by_image(*row) for row in asked),
-        missed_by_class=some(cuts.missed_by_class(*row) for row in asked),
-        reranked=some(cuts.reranked(*row) for row in asked),
+        missed_by_image=some(cuts.missed_by_image(*row) for row in requested),
+        missed_by_class=some(cuts.missed_by_class(*row) for row in requested),
+        reranked=some(cuts.reranked(*row) for row in requested),
     )
 
 
@@ -183,7 +183,7 @@ def _answers(
 ) -> dict[_Question, _Answer]:
     """AP and AP-Pool of every row. Those that begin with the same limit follow each other: what it
     leaves is ranked once, and most classes have the same rows under the next limit."""
-    asked = dict.fromkeys((row.classes, row.budgets) for table in tables for row in table.rows)
+    requested = dict.fromkeys((row.classes, row.budgets) for table in tables for row in table.rows)
     places = {classes: place for place, classes in enumerate(selected)}
 
     def place(question: _Question) -> tuple[int, list[tuple[str, int]]]:
@@ -191,7 +191,7 @@ def _answers(
         return places[classes], [(budget.unit, budget.limit) for budget in budgets]
 
     answers: dict[_Question, _Answer] = {}
-    for classes, budgets in sorted(asked, key=place):
+    for classes, budgets in sorted(requested, key=place):
         rows = selected[classes]
         answers[classes, budgets] = pair.average(budgets, rows), pair.pooled(budgets, rows)
     return answers

@@ -287,12 +287,12 @@ class COCOeval:
         return mean
 
 
-def _places(name: str, asked: Sequence[Any], evaluated: Any) -> list[int]:
+def _places(name: str, requested: Sequence[Any], evaluated: Any) -> list[int]:
     """Indices of the requested items among those evaluated, which must start with them."""
     known = list(evaluated)
     members = set(known)
-    places = [place for place, one in enumerate(asked) if one in members]
-    if any(place >= len(known) or known[place] != asked[place] for place in places):
+    places = [place for place, one in enumerate(requested) if one in members]
+    if any(place >= len(known) or known[place] != requested[place] for place in places):
         raise LvdetError(
             f"{name} differ from those that evaluate() used, or are in another order: run it again"
         )

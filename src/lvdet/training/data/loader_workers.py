@@ -64,9 +64,9 @@ def work_ahead(
     If there is a GPU, the memory of the results is pinned. Only this process handles signals to
     stop; the workers end when it does.
     """
-    asked = workers
-    workers, ahead = plan(asked, size)
-    if asked and not workers:
+    requested = workers
+    workers, ahead = plan(requested, size)
+    if requested and not workers:
         _print_once(
             f"{SHARED_MEMORY} has no room for 2 batches of {size / 1e6:,.0f} MB per process, so "
             "images are loaded without extra processes, which is slow; enlarge it "

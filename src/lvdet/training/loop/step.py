@@ -23,14 +23,14 @@ def step_seed(seed: int, step: int) -> int:
     return int.from_bytes(hashlib.blake2b(text, digest_size=7).digest(), "little")
 
 
-def precision_on(device: torch.device, asked: str) -> str:
+def precision_on(device: torch.device, requested: str) -> str:
     """The precision: as requested, or by default bf16 on a GPU that supports it, otherwise fp32."""
     if device.type != "cuda":
-        if asked == "bf16":
+        if requested == "bf16":
             raise InputError('run.precision is "bf16", which needs a GPU; set it to "fp32"')
         return "fp32"
     native = torch.cuda.is_bf16_supported(including_emulation=False)
-    return asked or ("bf16" if native else "fp32")
+    return requested or ("bf16" if native else "fp32")
 
 
 def losses_of(

@@ -104,8 +104,8 @@ class StepGraphs:
             self._records[size] = self._record(batch, size)
         except RuntimeError as error:  # torch.OutOfMemoryError is one
             self._open = False
-            said = str(error).strip().splitlines()[0]
-            warnings.warn(f"steps are not recorded as CUDA graphs: {said}", stacklevel=2)
+            message = str(error).strip().splitlines()[0]
+            warnings.warn(f"steps are not recorded as CUDA graphs: {message}", stacklevel=2)
         return self._records.get(size)
 
     def _record(self, batch: Batch, size: Size) -> _Record:
