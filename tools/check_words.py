@@ -57,7 +57,7 @@ RULES = {
     r"(?<!\ball )(?<!\bmost )(?<!\bnone )(?<!\bsome )(?<!\bpart )(?<!\brest )(?<!\bhalf )"
     r"(?<!\bmuch )(?<!\bshare )\bof it\b": "its …, or leave it out",
     r"(?<!\b[Tt]here )\b(?:is|are) no\b(?! (?:longer|more|less)\b)": "is not a",
-    r"\band else\b|[.;:,] [Ee]lse (?:the|it|they|these|those|a)\b": "otherwise",
+    r"\band else\b|, else\b|[.;:] [Ee]lse (?:the|it|they|these|those|a)\b": "otherwise, or",
     r"\bper (?:image|class) an? (?:image|class)\b": "per image, per class",
     r"\b(?:is|are|was|were|be|been|not|as|you|nobody) ask(?:s|ed)? for\b": "requested, selected",
     r"\bfalling (?:score|order|value)s?\b|\bin rising order\b": "descending, ascending",

@@ -14,7 +14,7 @@ _setting: int | None = None
 def set_threads(threads: int | None) -> None:
     """Sets the number of threads for the rest of this process.
 
-    None restores the default: LVDET_THREADS if set, else one per core. Results do
+    None restores the default: LVDET_THREADS if set, or one per core. Results do
     not depend on the number of threads.
     """
     global _setting

@@ -32,7 +32,7 @@ COMMANDS = {
     "convert": "lvdet convert DT -o OUT --summary FILE.json",
     "synth": "lvdet synth DIR --summary FILE.json",
     "train": "lvdet train CONFIG.toml --summary FILE.json",
-    "predict": "lvdet predict MODEL IMAGES -o OUT --summary FILE.json",
+    "predict": "lvdet predict CHECKPOINT IMAGES -o OUT --summary FILE.json",
     "experiment": "lvdet experiment NAME -o DIR  # writes DIR/tables.json",
 }
 #: What keys mean, by their last part.

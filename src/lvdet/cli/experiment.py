@@ -72,7 +72,7 @@ def run(
         str | None,
         typer.Option(
             metavar="N,…",
-            help="Random seeds to run. Default: those of the scale. Seeds "
+            help="Random seeds to run. Default: the scale's seeds. Seeds "
             "of 100 and above are pilots.",
         ),
     ] = None,

@@ -23,7 +23,7 @@ Results: TypeAlias = Annotated[
 Iou: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        help="bbox, segm or boundary. Default: segm if the detections have masks, else bbox."
+        help="bbox, segm or boundary. Default: segm if the detections have masks, otherwise bbox."
     ),
 ]
 ExactLvis: TypeAlias = Annotated[
@@ -88,6 +88,6 @@ Threads: TypeAlias = Annotated[
     int | None,
     typer.Option(
         callback=_set_threads,
-        help="Number of threads. Default: LVDET_THREADS, else one per core.",
+        help="Number of threads. Default: LVDET_THREADS, or one per core.",
     ),
 ]

@@ -123,7 +123,7 @@ def run(
         str,
         typer.Option(
             metavar="NAME",
-            help="fp32, or bf16, which is faster on a GPU but gives scores only about three "
+            help="fp32, or bf16, which is faster on a GPU but gives scores with only about three "
             "digits.",
         ),
     ] = "fp32",

@@ -59,7 +59,7 @@ def run(
         list[Path] | None,
         typer.Option(
             metavar="CAL.json",
-            help="Calibrator from calibrate fit to show; repeat once per results file, in "
+            help="Show this calibrator (from calibrate fit); repeat once per results file, in "
             "order. Default: cross-validation over the images.",
         ),
     ] = None,
@@ -76,7 +76,7 @@ def run(
     ] = "hierarchical",
     images: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Image folder; shows detections on some of the images."),
+        typer.Option(metavar="DIR", help="Image folder; the page then shows some images."),
     ] = None,
     image_id: Annotated[
         list[int] | None,

@@ -87,7 +87,7 @@ def finish(result: Result, outputs: Sequence[Path] | None = None) -> None:
 
 
 def print_evaluation(result: Evaluation) -> None:
-    """Prints the table of protocols, drawn if the terminal is wide enough, else as plain text."""
+    """Prints the table of protocols, drawn if the terminal is wide enough, or as plain text."""
     if sys.stdout.isatty():
         from rich.console import Console
 

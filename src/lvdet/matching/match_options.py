@@ -20,7 +20,7 @@ IOU_KINDS = ("bbox", "segm", "boundary")
 class MatchOptions:
     """The options of `match`.
 
-    iou: "bbox", "segm" or "boundary"; None for segm if there are masks, else bbox
+    iou: "bbox", "segm" or "boundary"; None for segm if there are masks, otherwise bbox
     thresholds: IoU thresholds in (0, 1]; None for 0.50:0.05:0.95
     exact_lvis: repeat the quirks of the reference tools
     mask_area: among these quirks, where masks are compared, a detection's area is its mask's even

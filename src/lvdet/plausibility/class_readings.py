@@ -167,7 +167,7 @@ def misread_classes(
 
 
 def _shows(evidence: Evidence, given: NDArray[np.bool_], mapping: _Rows) -> float | None:
-    """The share of objects found under a learned mapping, if it cannot be chance; else None. Of
+    """The share of objects found under a learned mapping, if it cannot be chance, or None. Of
     many classes only a few are learned, so the share may be low."""
     found = evidence.found(mapping)
     share, before = float(found.mean()), float(given.mean())
@@ -241,7 +241,7 @@ def mappings(gt: GroundTruth, results: Results) -> Iterator[Mapping]:
 
 
 def _fits(evidence: Evidence, given: NDArray[np.bool_], mapping: _Rows) -> float | None:
-    """The share of objects found under a mapping, if it is far better than as given; else None."""
+    """The share of objects found under a mapping, if it is far better than as given, or None."""
     found = evidence.found(mapping)
     share, chance = float(found.mean()), evidence.chance(mapping)
     beyond = (share - chance) / max(1 - chance, _SHARE)  # of what chance leaves
