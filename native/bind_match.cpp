@@ -55,14 +55,14 @@ struct TruthColumns {
 };
 
 // The columns of detections.
-struct FoundColumns {
+struct DetectionColumns {
     In<std::int32_t> image, category, image_rows, category_rows;
     In<double> score, box;
     std::optional<MaskTuple> masks;
     std::optional<In<double>> area;
     std::optional<In<std::uint8_t>> leaves_free;
 
-    Found view() const {
+    Detections view() const {
         return {.rows = image.size(),
                 .image = image.data(),
                 .category = category.data(),
@@ -89,7 +89,7 @@ nb::object failure_of(Kernel&& kernel) {
     return nb::none();
 }
 
-nb::dict match_detections(const TruthColumns& truth, const FoundColumns& found,
+nb::dict match_detections(const TruthColumns& truth, const DetectionColumns& found,
                           const Settings& settings, int threads) {
     Matched matched;
     nb::dict out;
@@ -125,7 +125,7 @@ nb::dict match_detections(const TruthColumns& truth, const FoundColumns& found,
     return out;
 }
 
-nb::dict nearest_objects(const TruthColumns& truth, const FoundColumns& found,
+nb::dict nearest_objects(const TruthColumns& truth, const DetectionColumns& found,
                          In<std::uint8_t> target, In<std::int32_t> rows, const std::string& overlap,
                          int threads) {
     const Overlap compared = overlap_of(overlap);
@@ -251,7 +251,7 @@ void bind_match(nb::module_& m) {
              "reads_unmatched"_a.noconvert(), "masks"_a.none(), "image_height"_a.noconvert(),
              "image_width"_a.noconvert(), "categories"_a, "negative"_a.none(),
              "not_exhaustive"_a.none());
-    nb::class_<FoundColumns>(m, "Found")
+    nb::class_<DetectionColumns>(m, "Detections")
         .def(nb::init<In<std::int32_t>, In<std::int32_t>, In<std::int32_t>, In<std::int32_t>,
                       In<double>, In<double>, std::optional<MaskTuple>, std::optional<In<double>>,
                       std::optional<In<std::uint8_t>>>(),

@@ -4,7 +4,7 @@
 
 namespace lvdet {
 
-Cells make_cells(const Truth& truth, const Found& found) {
+Cells make_cells(const Truth& truth, const Detections& found) {
     const Grouping by_image = group_rows(truth.image, truth.images, truth.rows);
     Grouping found_by_image;
     if (!truth.negative) {
@@ -52,7 +52,7 @@ Cells make_cells(const Truth& truth, const Found& found) {
     return cells;
 }
 
-Grouping rank_in_cells(const Cells& cells, const Found& found, int threads) {
+Grouping rank_in_cells(const Cells& cells, const Detections& found, int threads) {
     Buffer<std::int32_t> cell(found.rows);
     in_blocks(found.rows, threads, [&](std::size_t begin, std::size_t end) {
         // The cells of one image by class, filled anew when the image changes: in most files a
@@ -90,8 +90,8 @@ Grouping rank_in_cells(const Cells& cells, const Found& found, int threads) {
     return ranked;
 }
 
-Buffer<std::int32_t> order_by_class(const Cells& cells, const Grouping& ranked, const Found& found,
-                                    int threads, Matched& out) {
+Buffer<std::int32_t> order_by_class(const Cells& cells, const Grouping& ranked,
+                                    const Detections& found, int threads, Matched& out) {
     const std::size_t rows = ranked.rows.size();
     Buffer<double> score(rows);
     Buffer<std::int32_t> category(rows);

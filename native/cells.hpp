@@ -35,15 +35,15 @@ struct Cells {
 
 // Classes verified in an image count there: those with ground truth and those known absent.
 // Without such lists, every class with ground truth or a detection in the image does.
-Cells make_cells(const Truth& truth, const Found& found);
+Cells make_cells(const Truth& truth, const Detections& found);
 
 // The detections that count, by cell, best first in each.
-Grouping rank_in_cells(const Cells& cells, const Found& found, int threads);
+Grouping rank_in_cells(const Cells& cells, const Detections& found, int threads);
 
 // Orders the ranked detections by class and falling score: fills `detection`, `position`,
 // `category_offsets` and `together` of the outcome, and returns where each one (in cell order)
 // went.
-Buffer<std::int32_t> order_by_class(const Cells& cells, const Grouping& ranked, const Found& found,
-                                    int threads, Matched& out);
+Buffer<std::int32_t> order_by_class(const Cells& cells, const Grouping& ranked,
+                                    const Detections& found, int threads, Matched& out);
 
 }  // namespace lvdet

@@ -14,7 +14,7 @@ namespace lvdet {
 // memory from one image to the next.
 class Comparer {
    public:
-    Comparer(const Truth& truth, const Found& found, Overlap overlap)
+    Comparer(const Truth& truth, const Detections& found, Overlap overlap)
         : truth_(truth), found_(found), overlap_(overlap) {}
 
     void load(std::int32_t image, const std::int32_t* truth_rows, std::size_t truths,
@@ -71,7 +71,7 @@ class Comparer {
     }
 
     const Truth& truth_;
-    const Found& found_;
+    const Detections& found_;
     Overlap overlap_;
     std::int64_t height_ = 0, width_ = 0, reach_ = 0;
     std::vector<Shape> found_shapes_, truth_shapes_, truth_edges_;

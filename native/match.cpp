@@ -33,7 +33,7 @@ struct Hits {
 // Matching of one cell at a time; keeps its working memory between cells.
 class CellMatcher {
    public:
-    CellMatcher(const Truth& truth, const Found& found, const Settings& settings,
+    CellMatcher(const Truth& truth, const Detections& found, const Settings& settings,
                 std::uint8_t* objects)
         : truth_(truth),
           found_(found),
@@ -296,7 +296,7 @@ class CellMatcher {
     }
 
     const Truth& truth_;
-    const Found& found_;
+    const Detections& found_;
     const Settings& settings_;
     std::uint8_t* objects_;  // [G, areas, bytes], where asked for
     Comparer masks_;
@@ -361,7 +361,7 @@ std::vector<std::int64_t> count_truth(const Truth& truth, const Settings& settin
 
 }  // namespace
 
-Matched match(const Truth& truth, const Found& found, const Settings& settings, int threads) {
+Matched match(const Truth& truth, const Detections& found, const Settings& settings, int threads) {
     const Cells cells = make_cells(truth, found);
     const Grouping ranked = rank_in_cells(cells, found, threads);
     Matched out;

@@ -32,7 +32,7 @@ struct Truth {
     Lists negative, not_exhaustive;      // both null: every class counts in every image
 };
 
-struct Found {
+struct Detections {
     std::size_t rows;
     const std::int32_t *image, *category;            // places in the two lists below
     const std::int32_t *image_rows, *category_rows;  // rows of the truth's, or -1
@@ -89,6 +89,6 @@ struct MaskError : std::runtime_error {
     std::int64_t row;
 };
 
-Matched match(const Truth& truth, const Found& found, const Settings& settings, int threads);
+Matched match(const Truth& truth, const Detections& found, const Settings& settings, int threads);
 
 }  // namespace lvdet

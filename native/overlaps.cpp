@@ -7,7 +7,7 @@
 
 namespace lvdet {
 
-Nearest nearest(const Truth& truth, const Found& found, const std::uint8_t* target,
+Nearest nearest(const Truth& truth, const Detections& found, const std::uint8_t* target,
                 const std::int32_t* rows, std::size_t count, Overlap overlap, int threads) {
     std::vector<std::int32_t> truth_image(truth.rows), found_image(count);
     for (std::size_t g = 0; g < truth.rows; ++g) truth_image[g] = target[g] ? truth.image[g] : -1;

@@ -17,7 +17,7 @@ struct Nearest {
 // The objects of its image that each detection overlaps most, the first among equals. `rows` are
 // rows of `found`, of known images and classes; only ground truth whose `target` is not 0 is
 // looked at, and none of it as a crowd.
-Nearest nearest(const Truth& truth, const Found& found, const std::uint8_t* target,
+Nearest nearest(const Truth& truth, const Detections& found, const std::uint8_t* target,
                 const std::int32_t* rows, std::size_t count, Overlap overlap, int threads);
 
 }  // namespace lvdet

@@ -274,7 +274,7 @@ class MatchedCells:
             negative=None,
             not_exhaustive=None,
         )
-        self._found = _native.Found(
+        self._found = _native.Detections(
             image=of_detections[0],
             category=of_detections[1],
             image_rows=np.arange(len(images), dtype=np.int32),

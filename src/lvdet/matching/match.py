@@ -113,10 +113,10 @@ def truth_columns(
 
 def found_columns(
     gt: GroundTruth, detections: Detections, *, masks: bool, one_class: bool = False
-) -> _native.Found:
+) -> _native.Detections:
     """Detections as kernels take them, with masks if they are needed."""
     category_row = category_rows(gt, detections)
-    return _native.Found(
+    return _native.Detections(
         image=detections.image,
         category=detections.category,
         image_rows=image_rows(gt, detections),
