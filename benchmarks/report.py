@@ -67,7 +67,7 @@ def _two_detectors(options: argparse.Namespace) -> None:
     )
     print(f"  evaluate, both files                    {evaluated:6.2f} s")
     print(f"  report, from reading to the page        {written:6.2f} s")
-    print(f"  the page alone, once all is worked out  {written - built:6.2f} s")
+    print(f"  the page alone, once all is computed  {written - built:6.2f} s")
     _verdict("page, bytes", size, MOST_BYTES)
     _verdict("the page alone, seconds", written - built, MOST_SECONDS)
     _verdict("all that report adds to evaluate, seconds", written - evaluated, MOST_ADDED)

@@ -1,7 +1,7 @@
 """lvdet side by side with its peers: same files, one process a run, results compared.
 
     python benchmarks/run.py                              every workload, full size
-    python benchmarks/run.py --small                      a tenth of it
+    python benchmarks/run.py --small                      a tenth of the size
     python benchmarks/run.py --workloads lvis-segm --tools lvdet,hotcoco --rounds 9
     python benchmarks/run.py --all                        the slow tools everywhere
 

@@ -57,7 +57,7 @@ nb::tuple paste_masks_of(In<float> map, In<double> box, In<std::int32_t> height,
     return nb::make_tuple(take(std::move(out.data)), take(std::move(out.offsets)));
 }
 
-// The bytes of some rows of a mask column, one after the other: (data, offsets).
+// The bytes of some rows of a mask column, one after another: (data, offsets).
 nb::tuple take_masks(In<std::uint8_t> data, In<std::int64_t> offsets, In<std::int64_t> rows) {
     Column<std::uint8_t> taken;
     std::vector<std::int64_t> ends{0};

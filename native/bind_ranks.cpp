@@ -13,7 +13,7 @@ void keep_top_rows(In<std::int32_t> group, std::size_t groups, In<double> score,
     keep_top(group.data(), groups, score.data(), score.size(), limit, keep.data(), threads);
 }
 
-// The rows by class and falling score, and the places of that list by falling score over all
+// The rows by class and falling score, and the places of that list by descending score over all
 // classes.
 nb::tuple rank_class_rows(In<double> score, In<std::int32_t> category, std::size_t categories,
                           int threads) {
@@ -55,7 +55,7 @@ nb::tuple number_row_pairs(In<std::int32_t> a, std::size_t a_count, In<std::int3
     return nb::make_tuple(out, count);
 }
 
-// The rows of each group by falling score, and where each group begins.
+// The rows of each group by descending score, and where each group begins.
 nb::tuple rank_group_rows(In<std::int32_t> group, std::size_t groups, In<double> score,
                           int threads) {
     Grouping out;

@@ -180,7 +180,7 @@ bool ImageNames::find(std::string_view text, std::int64_t& id, std::string& what
     }
     what = "image_id " + quoted(text) +
            (known_ ? " is neither an id nor a file name in the annotations"
-                   : " is no number: only annotations can tell which image it is (images=GT, "
+                   : " is not a number: only the annotations can tell which image it is (images=GT, "
                      "--images GT)");
     return false;
 }

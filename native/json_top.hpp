@@ -20,7 +20,7 @@ class TopLevel {
         skip_space();
         return position_ >= file_.size;
     }
-    // The next character that is no white space, 0 at the end of the file.
+    // The next character that is not white space, 0 at the end of the file.
     char peek() { return at_end() ? '\0' : next_; }
     void expect(char c, const char* what) {
         if (at_end()) fail("the file is truncated here");
@@ -68,7 +68,7 @@ class TopLevel {
         parse([](Cursor& cursor) { cursor.skip_value(); });
     }
 
-    // Finds the next character that is no white space.
+    // Finds the next character that is not white space.
     void skip_space() {
         while (position_ < file_.size) {
             if (!holds(position_)) buffer_.load(file_, position_, kWindow);

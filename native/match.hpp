@@ -61,7 +61,7 @@ struct Contested {
     std::vector<std::uint8_t> reached;
 };
 
-// The detections that count, by class, in a class by falling score; equal scores by image, then
+// The detections that count, by class, in a class by descending score; equal scores by image, then
 // by their order in the image. K rows.
 struct Matched {
     Buffer<std::int32_t> detection;              // [K] row of the detection

@@ -16,7 +16,7 @@ struct PasteInput {
     std::size_t masks, side;
 };
 
-// COCO's compressed strings, one after the other; string i is data[offsets[i] .. offsets[i + 1]].
+// COCO's compressed strings, one after another; string i is data[offsets[i] .. offsets[i + 1]].
 struct EncodedMasks {
     std::vector<std::uint8_t> data;
     std::vector<std::int64_t> offsets;

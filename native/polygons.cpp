@@ -18,7 +18,7 @@ struct Point {
 // Calls visit(column, y) wherever an edge crosses the centre of a column of pixels of the image.
 // Corners and y are at five times the resolution: the centre of column c is between 5c + 2 and
 // 5c + 3. The COCO tools trace the edge point by point, one for each step of its longer axis, and
-// take the upper of the two points beside the centre; here only those two are worked out.
+// take the upper of the two points beside the centre; here only those two are computed.
 template <class Visit>
 void cross_columns(Point from, Point to, std::int64_t width, Visit&& visit) {
     const int dx = std::abs(to.x - from.x), dy = std::abs(to.y - from.y);

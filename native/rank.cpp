@@ -20,7 +20,7 @@ std::uint64_t falling_key(double score) {
     return bits >> 63 ? bits : ~bits & ~(std::uint64_t{1} << 63);
 }
 
-// Sorts rows, which rise, by falling score: into about as many buckets as rows by the leading bits
+// Sorts rows, which rise, by descending score: into about as many buckets as rows by the leading bits
 // of their keys, then each bucket in the same way. Equal keys stay in order.
 class GroupSort {
    public:
@@ -103,7 +103,7 @@ std::vector<std::int64_t> starts_of(std::vector<std::vector<std::int64_t>>& coun
     return starts;
 }
 
-// The row numbers 0 .. rows-1 by falling score; equal scores stay in order.
+// The row numbers 0 .. rows-1 by descending score; equal scores stay in order.
 void order_by_score(const double* score, std::size_t rows, std::int32_t* order, int threads) {
     const std::size_t parts = std::clamp<std::size_t>(
         rows / kBlockRows, 1, static_cast<std::size_t>(std::max(threads, 1)));

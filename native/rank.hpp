@@ -12,7 +12,7 @@ namespace lvdet {
 struct Scored {
     double score;
     std::int32_t row;
-    // Before `other` in the ranking: by falling score, equal scores by row.
+    // Before `other` in the ranking: by descending score, equal scores by row.
     bool operator<(const Scored& other) const {
         return score > other.score || (score == other.score && row < other.row);
     }
@@ -44,12 +44,12 @@ struct Grouping {
 Grouping group_rows(const std::int32_t* group, std::size_t groups, std::size_t rows,
                     int threads = 1);
 
-// The same with the rows of each group by falling score, equal scores by row.
+// The same with the rows of each group by descending score, equal scores by row.
 Grouping rank_groups(const std::int32_t* group, std::size_t groups, const double* score,
                      std::size_t rows, int threads);
 
 // Rows by class and falling score, equal scores by row; and the places of that list in one ranking
-// over all classes: by falling score, equal scores by row again. Every row has a class.
+// over all classes: by descending score, equal scores by row again. Every row has a class.
 struct ClassRanking {
     Grouping by_class;
     Buffer<std::int32_t> together;

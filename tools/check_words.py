@@ -2,8 +2,8 @@
 
     python tools/check_words.py [FILE…]
 
-Without files, reads the modules of `src/lvdet` (messages, help texts, docstrings, comments), the
-pages of the documentation and the notebook. The terms are in CONTRIBUTING.md, "Glossary".
+Without files, reads modules (messages, help texts, docstrings, comments), the pages of the
+documentation and the notebook. The terms are in CONTRIBUTING.md, "Glossary".
 """
 
 from __future__ import annotations
@@ -14,13 +14,17 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = (
+FILES = (
     "README.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "benchmarks/README.md",
     "docs/**/*.md",
     "docs/*.ipynb",
+    "src/lvdet/**/*.py",
+    "tools/site/*.py",
+    "benchmarks/*.py",
+    "benchmarks/peers/*.py",
 )
 
 _EACH = r"an? (?:image|class|row|line|file|step|detector|metric)\b"
@@ -102,8 +106,7 @@ def findings(text: str) -> Iterator[tuple[int, str, str]]:
 def main(arguments: list[str]) -> int:
     """Prints the findings; returns 1 if there are any, otherwise 0."""
     paths = [Path(argument) for argument in arguments] or [
-        *(page for pattern in PAGES for page in sorted(ROOT.glob(pattern))),
-        *sorted((ROOT / "src" / "lvdet").rglob("*.py")),
+        path for pattern in FILES for path in sorted(ROOT.glob(pattern))
     ]
     bad = False
     for path in paths:

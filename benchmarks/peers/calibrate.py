@@ -24,7 +24,7 @@ from measure import divert_stdout, version_of
 
 @dataclass
 class Classes:
-    """[C, N] falling scores and labels; and by method what became of them, in which time."""
+    """[C, N] descending scores and labels; and by method what became of them, in which time."""
 
     score: np.ndarray
     right: np.ndarray

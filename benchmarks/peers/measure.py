@@ -43,7 +43,7 @@ class Job:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Time the block as one of the phases of the report, or as more of it."""
+        """Time the block as a phase of the report, or add it to an earlier one."""
         start = time.perf_counter()
         yield
         self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start

@@ -1,4 +1,4 @@
-"""lvis, the reference: `LVISEval` with its own limit of 300 detections an image."""
+"""lvis, the reference: `LVISEval` with its own limit of 300 detections per image."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ FITS: dict[str, Callable[..., Map]] = {
 
 
 def joined(parts: Sequence[Rows]) -> Rows:
-    """The rows of several classes by falling score, equal ones in the order of the classes."""
+    """The rows of several classes by descending score, equal ones in the order of the classes."""
     score = np.concatenate([part[0] for part in parts])
     right = np.concatenate([part[1] for part in parts])
     order = np.argsort(-score, kind="stable")

@@ -16,7 +16,7 @@ from lvdet.simulation.simulate import Settings, simulate_training
 
 @dataclass(frozen=True)
 class Detector:
-    """What is simulated: biases and over-confidence in logits, and how much there is of it."""
+    """The simulated biases and over-confidence, in logits."""
 
     bias: float = 1.0
     class_bias: float = 0.7

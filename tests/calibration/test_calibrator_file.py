@@ -96,7 +96,7 @@ def test_the_file_is_plain_json(method: str, pair: Tables, tmp_path: Path) -> No
     )
 
     def no_constant(name: str) -> float:
-        raise AssertionError(f"{name} is no JSON")
+        raise AssertionError(f"{name} is not JSON")
 
     text = (tmp_path / "cal.json").read_text(encoding="ascii")
     content = json.loads(text, parse_constant=no_constant)
@@ -134,7 +134,7 @@ def test_counts_in_the_file(pair: Tables, tmp_path: Path) -> None:
 
 
 def test_the_file_by_hand(tmp_path: Path) -> None:
-    """A file that lvdet has not written, its maps worked out here."""
+    """A file that lvdet has not written, its maps computed here."""
     loaded = lvdet.Calibrator.load(saved(tmp_path / "cal.json", VALID))
     table = every_score_of(loaded.categories_)
     new = loaded.transform(table).score.reshape(3, len(SCORES))
@@ -230,7 +230,7 @@ def test_nothing_is_written_before_a_fit(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-# Files that are no calibrators at all
+# Files that are not calibrators at all
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
@@ -479,7 +479,7 @@ def test_a_frequency_that_is_not_known(tmp_path: Path) -> None:
 
 
 def test_no_class_at_all(tmp_path: Path) -> None:
-    """Nothing to calibrate, and nothing it can be asked for."""
+    """Nothing to calibrate, and no class to request."""
     classes: Json = {key: [] for key in VALID["classes"]}
     path = saved(tmp_path / "cal.json", VALID | {"classes": classes, "maps": []})
     loaded = lvdet.Calibrator.load(path)

@@ -34,7 +34,7 @@ def mean(values: Sequence[float]) -> float:
 
 
 def check(annotations: Json, results: list[Json], iou: str, tau: float, folder: Path) -> int:
-    """All of it, under a limit that cuts; gives how many classes had a threshold."""
+    """All errors, under a limit that drops detections; returns how many classes had a threshold."""
     known = drop_unknown(annotations, results)
     if not known:
         return 0

@@ -173,7 +173,7 @@ def test_what_is_missing_does_not_touch_the_others(
         assert of_classes(fitted, row) == alone(method, [PARTS[row]])
 
 
-#: No rare class has a right detection.
+#: No rare class has a correct detection.
 POOR = [*PARTS[:6], drawn_rows(6, 40, none_right=True)]
 
 

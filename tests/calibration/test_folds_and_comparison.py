@@ -1,4 +1,4 @@
-"""The calibration table: every number is that of an evaluation of calibrated results."""
+"""The calibration table: every number equals that from evaluating calibrated results."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_parts_are_the_same_every_time() -> None:
     np.random.seed(1)  # noqa: NPY002
     assert divided(100, 5).tolist() == first
     assert first != sorted(first)
-    assert first != [number % 5 for number in range(100)], "neighbours are no part"
+    assert first != [number % 5 for number in range(100)], "neighbours do not form a part"
 
 
 @pytest.mark.parametrize("folds", [1, 0, -2, 11, True, 2.0, "5", None])
@@ -393,7 +393,7 @@ def test_notes_name_the_methods_that_changed_an_order(compared: CalibrationTable
             assert (shown in note) == bool(row.reordered)
 
 
-# What is asked for
+# Requests
 
 
 def test_blocks(tables: Tables, training: Tables) -> None:

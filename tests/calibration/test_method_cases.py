@@ -17,7 +17,7 @@ GRID = np.concatenate([np.linspace(0.0, 1.0, 201), [1e-45, 1e-30, 1e-9, 1 - 2.0*
 
 
 def rows(*pairs: tuple[float, int]) -> tuple[np.ndarray, np.ndarray]:
-    """Score and label, by falling score."""
+    """Score and label, by descending score."""
     ordered = sorted(pairs, key=lambda pair: -pair[0])
     score = np.array([score for score, _ in ordered], dtype=np.float64)
     return score, np.array([label == 1 for _, label in ordered])

@@ -25,7 +25,7 @@ NETCAL_TOLERANCE = 0.02
 
 BATCH = 25
 BATCHES = range(2)
-#: `make test-long` goes on from there.
+#: `make test-long` continues from there.
 LONG_BATCHES = range(1, 88)
 
 #: Lines in log odds, and how many of their weights are held at 0 or more.

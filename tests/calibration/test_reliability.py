@@ -417,7 +417,7 @@ def test_the_measurement_as_text(tmp_path: Path) -> None:
     assert lines[3].split() == ["detections", "ECE", "MCE", "adaptive", "Brier", "log", "loss"]
     of = {line.split()[0]: line.split()[1:] for line in lines[4:8]}
     assert list(of) == ["all", "rare", "common", "frequent"]
-    # Brier and log loss are no shares: (0.25 + 0.5625) / 2, and ln 2 and ln 4.
+    # Brier and log loss are not shares: (0.25 + 0.5625) / 2, and ln 2 and ln 4.
     assert of["all"] == ["2", "62.50", "75.00", "62.50", "0.4062", f"{1.5 * math.log(2):.4f}"]
     assert of["rare"] == ["1", "50.00", "50.00", "50.00", "0.2500", f"{math.log(2):.4f}"]
     assert of["common"] == ["1", "75.00", "75.00", "75.00", "0.5625", f"{math.log(4):.4f}"]

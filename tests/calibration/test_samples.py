@@ -60,7 +60,7 @@ def check_labels(case: tuple[Json, list[Json]], iou: str, folder: Path, **option
     if "dets_per_class" not in options and not len(results) > len(
         drop_unknown(annotations, results)
     ):
-        # Nothing was cut: rows of the ranking are those of the table.
+        # Nothing was dropped: the ranking has the table's rows.
         category = samples.categories.ids[samples.category]
         assert dt.score[samples.detection].tolist() == samples.score.tolist()
         assert dt.category_ids[dt.category[samples.detection]].tolist() == category.tolist()
@@ -207,7 +207,7 @@ CLASSES = 5
 
 
 def made(rows: list[tuple[int, float, bool]]) -> Samples:
-    """Samples of five classes of the rows (class, score, right), of falling score in a class."""
+    """Samples of five classes of the rows (class, score, right), of descending score in a class."""
     rows = sorted(rows, key=lambda row: (row[0], -row[1]))
     offsets = [sum(row[0] < one for row in rows) for one in range(CLASSES + 1)]
     return Samples(
@@ -257,7 +257,7 @@ def test_where(rows: list[tuple[int, float, bool]], data: st.DataObject) -> None
 
 @given(ROWS, st.lists(st.integers(0, 2), min_size=CLASSES, max_size=CLASSES))
 def test_grouped(rows: list[tuple[int, float, bool]], group: list[int]) -> None:
-    """By group and falling score; equal scores in the order of classes and of their rows."""
+    """By group and descending score; equal scores in the order of classes and of their rows."""
     samples = made(rows)
     found = samples.grouped(np.array(group, dtype=np.int32), 3)
     order = sorted(

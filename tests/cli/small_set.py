@@ -1,4 +1,4 @@
-"""A small set whose scores can be worked out by hand."""
+"""A small set whose scores can be computed by hand."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Bad input on the command line: exit code 2 and one line that says where.
 
-All that may be wrong is tested with the readers; here, that every kind of it arrives.
+All that may be wrong is tested with the readers; here, that every kind arrives.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ def test_standard_input_and_npz(tmp_path: Path) -> None:
 @pytest.mark.parametrize("with_boxes", [True, False])
 @pytest.mark.parametrize("ending", [".json", ".parquet"])
 def test_without_masks(ending: str, with_boxes: bool, tmp_path: Path) -> None:
-    """Boxes are made from masks where there are no others."""
+    """If there are no boxes, they are made from masks."""
     records = MASKED
     if not with_boxes:
         records = [{k: v for k, v in row.items() if k != "bbox"} for row in MASKED]

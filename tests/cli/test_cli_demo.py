@@ -26,7 +26,7 @@ def test_demo(tmp_path: Path) -> None:
         assert 0 < scores["protocols"][name]["AP"] < 1
     swept = json.loads((folder / "sweep.json").read_text())
     assert {row["table"] for row in swept["rows"]} == {"image-limit", "subsets"}
-    assert swept["rows"][1]["AP"] == result["old"].AP  # 300 an image
+    assert swept["rows"][1]["AP"] == result["old"].AP  # 300 per image
     page = (folder / "report.html").read_text()
     assert "<h1>results.json · reranked.json</h1>" in page
     assert done.out.endswith(f"next: open {folder / 'report.html'} in a browser\n")

@@ -31,7 +31,7 @@ def drawn(title: str, layouts: list[Layout], width: int) -> str:
 
 
 def require_whole(layouts: list[Layout], page: str) -> None:
-    """Every line of every table is there: its cells one after the other."""
+    """Every line of every table is there: its cells one after another."""
     lines = [" ".join(line.split()) for line in page.splitlines()]
     for layout in layouts:
         for row in layout.lines:

@@ -89,7 +89,7 @@ def test_picture_alone(folder: Path, tmp_path: Path) -> None:
 
 
 def test_damaged_images(folder: Path, tmp_path: Path) -> None:
-    """The refusal says how to go on, and what is left out is said at the end."""
+    """The error says how to continue, and the end names the skipped images."""
     shutil.copytree(folder / "images", tmp_path / "images")
     (tmp_path / "images" / "3.png").write_bytes(b"no picture")
     out, told = tmp_path / "out.json", tmp_path / "told.json"

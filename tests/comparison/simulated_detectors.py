@@ -1,7 +1,7 @@
 """Two simulated detectors, many sets of images of them, and how often intervals are right.
 
 Sets are drawn with replacement from a large population of simulated images, so that a set's images
-are independent and the true difference, the mean over sets of that size, can be worked out as
+are independent and the true difference, the mean over sets of that size, can be computed as
 closely as one likes.
 """
 
@@ -27,7 +27,7 @@ Numbers = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """What became of the intervals of so many sets, for each protocol and metric: [3, 4].
+    """The outcomes of the intervals of many sets, for each protocol and metric: [3, 4].
 
     defined: sets in which the difference is defined
     covered, half: how often the interval, and one of half its width, has the true difference
@@ -65,11 +65,11 @@ class Population:
         self.detectors, self.mixed = (first, second), mixed
 
     def limits(self, images: int) -> tuple[int, int]:
-        """Limits an image and a class that cut a good part of a set of so many images."""
+        """Limits per image and per class that drop a good part of a set of this many images."""
         return 12, images
 
     def true_differences(self, images: int, sets: int, *, seed: int) -> Numbers:
-        """[3, 4] the mean difference over sets of so many images."""
+        """[3, 4] the mean difference over sets of this many images."""
         rng = np.random.default_rng([seed, 1])
         total, count = np.zeros((3, 4)), np.zeros((3, 4))
         for _ in range(0, sets, 4 * LANES):

@@ -42,7 +42,7 @@ def resampler(pair: Pair, old: Budget, cap: int) -> Resampler:
 def evaluated(
     gt: lvdet.GroundTruth, dt: lvdet.Detections, old: Budget, cap: int
 ) -> lvdet.Evaluation:
-    """The set as it is under all protocols; AP-Old is that of the rows its budget leaves."""
+    """The set as it is under all protocols; AP-Old uses the rows that its budget leaves."""
     result = lvdet.evaluate(gt, dt, dets_per_class=cap)
     keep = apply([old], dt)
     left = dt if keep is None else dt[keep]

@@ -9,7 +9,7 @@ from scipy.stats import binom
 import lvdet
 from comparison.simulated_detectors import Population, Tally
 
-#: A count outside of this region of a binomial distribution is no chance.
+#: A count outside this region of a binomial distribution is not chance.
 REGION = 0.999
 LONG = pytest.mark.long
 

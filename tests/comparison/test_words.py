@@ -1,4 +1,4 @@
-"""What is said of AP-Old beside AP-Fixed, case by case, from intervals alone."""
+"""The sentences on AP-Old beside AP-Fixed, case by case, from intervals alone."""
 
 from __future__ import annotations
 

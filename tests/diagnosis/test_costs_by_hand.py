@@ -18,7 +18,7 @@ POINTING = ("classification", "localisation")
 def mended(
     kind: str, annotations: Json, results: list[Json], said: list[str], target: dict[int, int]
 ) -> list[Json]:
-    """The results after an oracle looked after one kind of wrong detections."""
+    """The results after an oracle repaired one kind of incorrect detections."""
     objects = {row["id"]: row for row in annotations["annotations"]}
     found = {target[row] for row, name in enumerate(said) if name == "right"}
     best: dict[int, int] = {}

@@ -1,4 +1,4 @@
-"""What is an error where only some classes were looked for: cases worked out by hand."""
+"""What is an error where only some classes were looked for: cases computed by hand."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def test_confusions_have_a_direction(tmp_path: Path) -> None:
 
 
 def test_the_budget_comes_first(tmp_path: Path) -> None:
-    """Of two cats the worse is cut; its object is missed, and the cut one is no error."""
+    """Of two cats the worse is cut; its object is missed, and the dropped one is not an error."""
     objects = [thing(1, CAT, LEFT), thing(2, CAT, RIGHT)]
     rows = [said(CAT, LEFT, 0.9), said(CAT, RIGHT, 0.8), said(CAT, NOWHERE, 0.7)]
     kinds, diagnosis = diagnosed(tmp_path, *rows, objects=objects, dets_per_class=1)

@@ -25,7 +25,7 @@ _COMMENT = re.compile(r"\s*<!-- (not run|long|shape|first|setup)(?:: (.*?))? -->
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block of a page; `line` is that of its fence, from 1."""
+    """A fenced block of a page; `line` is its fence's line number, from 1."""
 
     line: int
     language: str

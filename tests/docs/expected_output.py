@@ -40,7 +40,7 @@ def _normal(text: str, shape: bool) -> str:
 
 
 def same_value(expected: Any, value: Any) -> bool:
-    """Whether a value is that of a comment: floats to 1e-9, the rest exactly."""
+    """Whether a value equals a comment's: floats to 1e-9, the rest exactly."""
     if isinstance(expected, tuple | list):
         same_size = isinstance(value, tuple | list) and len(value) == len(expected)
         return same_size and all(same_value(*pair) for pair in zip(expected, value, strict=True))

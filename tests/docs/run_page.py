@@ -1,4 +1,4 @@
-"""Runs the blocks of a page in a folder, one after the other."""
+"""Runs the blocks of a page in a folder, one after another."""
 
 from __future__ import annotations
 

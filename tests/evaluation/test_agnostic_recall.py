@@ -1,4 +1,4 @@
-"""Class-agnostic recall, worked out by hand."""
+"""Class-agnostic recall, computed by hand."""
 
 from __future__ import annotations
 

@@ -39,14 +39,14 @@ def average_precision(ranked: Sequence[str], objects: int) -> float:
 
 
 def orders(score: NDArray[np.float64]) -> Iterator[list[int]]:
-    """All orders of rows by falling score."""
+    """All orders of rows by descending score."""
     levels = [np.flatnonzero(score == level).tolist() for level in np.unique(score)[::-1]]
     for parts in itertools.product(*(itertools.permutations(level) for level in levels)):
         yield [row for part in parts for row in part]
 
 
 def outcomes_of(kinds: NDArray[np.str_]) -> Outcomes:
-    """Of [K, T] kinds; a row that is wrong everywhere, or ignored everywhere, is no hit."""
+    """Of [K, T] kinds; a row that is wrong everywhere, or ignored everywhere, is not a hit."""
     levels = kinds.shape[1]
     plain = (kinds == "wrong").all(axis=1) | (kinds == "ignored").all(axis=1)
     hits = np.flatnonzero(~plain).astype(np.int32)

@@ -1,4 +1,4 @@
-"""What the reader of a cut or empty file is told, and which numbers it is told of."""
+"""Warnings on truncated or empty files, and the numbers that they name."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ def made(
     key: str = "",
     finished: str = "2026-01-01T00:00:00+00:00",
 ) -> dict[str, Any]:
-    """A result; what a test does not ask for is the same in all."""
+    """A result; values that a test does not set are the same in all."""
     return {
         "key": key or f"{name}-{seed}",
         "names": [name],

@@ -1,4 +1,4 @@
-"""Verdicts: intervals are those of scipy, and what follows from them is the rule."""
+"""Verdicts: intervals equal scipy's, and verdicts follow the rule."""
 
 from __future__ import annotations
 

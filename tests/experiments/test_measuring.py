@@ -100,7 +100,7 @@ def test_calibration(measured: Measured) -> None:
 
 
 def test_differences_on_samples_have_the_errors_of_compare(measured: Measured) -> None:
-    """So a verdict's interval over images is that of `lvdet compare`."""
+    """So a verdict's interval over images equals `lvdet compare`'s."""
     first, second, (gt, *files) = measured
     names, compared = ("AP", "APr", "APc", "APf"), 0
     found = lvdet.compare(

@@ -102,7 +102,7 @@ def test_claims_look_at_what_their_experiments_measure(claim: Claim) -> None:
 
 @pytest.mark.parametrize("claim", all_claims(), ids=lambda claim: claim.name)
 def test_the_paper_s_effects_follow_from_its_tables(claim: Claim) -> None:
-    """What a claim gives as the paper's effect is that of the paper's figures in the catalogue."""
+    """The paper's effect in a claim follows from the paper's figures in the catalogue."""
     known = {
         (column.config or row.config, row.at + column.after, column.metric): figure
         for table in EVERY

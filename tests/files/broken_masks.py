@@ -1,4 +1,4 @@
-"""Segmentations that cannot be used, and what is said of them in a file."""
+"""Unusable segmentations, and the errors about them in a file."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def damaged(content: bytes, changes: list[Change]) -> bytes:
 
 
 def compare(kind: str, content: bytes, gt: lvdet.GroundTruth, dt: lvdet.Detections) -> None:
-    """The tables hold what the text means to `json`, but for bytes that are no UTF-8."""
+    """The tables hold what the text means to `json`, but for bytes that are not UTF-8."""
     text = content.decode("utf-8", errors="replace")
     if kind == "annotations":
         assert_holds_truth(gt, parsed(text))

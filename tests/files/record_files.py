@@ -52,7 +52,7 @@ def parsed(text: str) -> Any:
 
 
 def parsed_records(text: str) -> list[Any]:
-    """The same of values one after the other, each on a line or on several."""
+    """The same of values one after another, each on a line or on several."""
     decoder, values = json.JSONDecoder(parse_int=_whole), []
     while text := text.lstrip(" \t\r\n"):
         value, end = decoder.raw_decode(text)
@@ -169,7 +169,7 @@ def refused(path: Path | str, *says: str, read: Any = lvdet.read_detections) -> 
 
 
 def refused_stream(source: Any) -> str:
-    """What is said of the source when it is read as a stream of small tables."""
+    """The errors about a source that is read as a stream of small tables."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(detections_json, "CHUNK", 64)
         patch.setattr(detections_json, "STRETCH", 100)

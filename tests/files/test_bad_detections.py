@@ -1,4 +1,4 @@
-"""Results files that cannot be used: one line that names the file and the place."""
+"""Unusable results files: one line that names the file and the place."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def test_deep_nesting(text: str, tmp_path: Path) -> None:
 WRONG: list[tuple[str, Any, str]] = [
     *((key, None, f"{key} is null, expected a") for key in ("image_id", "category_id", "score")),
     *((key, "1", f"{key} is a string, expected a") for key in ("category_id", "score")),
-    ("image_id", "a", 'image_id "a" is no number'),
+    ("image_id", "a", 'image_id "a" is not a number'),
     *((key, True, f"{key} is true or false, expected a") for key in ("category_id", "score")),
     *((key, [1], f"{key} is a list, expected a") for key in ("image_id", "score")),
     *((key, {}, f"{key} is an object, expected a") for key in ("category_id", "score")),

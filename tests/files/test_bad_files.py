@@ -83,7 +83,7 @@ def test_parquet_with_nulls(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("columns", "says"),
     [
-        ({"image_id": ["1", "b"]}, 'row 1: image_id "b" is no number'),
+        ({"image_id": ["1", "b"]}, 'row 1: image_id "b" is not a number'),
         ({"category_id": ["1", "2"]}, "column 'category_id' has type object, expected numbers"),
         ({"category_id": [1.0, 2.5]}, "row 1: category_id 2.5 is not an integer"),
         ({"image_id": [1.0, float("nan")]}, "row 1: image_id nan is not an integer"),
@@ -271,7 +271,7 @@ def npz(folder: Path, **columns: Any) -> Path:
         ({"score": [0.5, np.nan]}, "row 1: score is nan"),
         ({"bbox": np.ones((2, 3))}, "box has shape (2, 3)"),
         ({"image_id": [0.5, 1]}, "row 0: image_id is 0.5"),
-        ({"image_id": np.array(["a", "b"])}, 'row 0: image_id "a" is no number'),
+        ({"image_id": np.array(["a", "b"])}, 'row 0: image_id "a" is not a number'),
     ],
 )
 def test_npz_with_wrong_values(columns: Json, says: str, tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def test_an_unknown_class_is_left_out_with_a_warning(tmp_path: Path) -> None:
 
 
 def test_an_unknown_class_uses_no_budget(tmp_path: Path) -> None:
-    """But does with exact_lvis, as lvis has it: one an image, and the unknown one is first."""
+    """But does with exact_lvis, as lvis does: one per image, and the unknown one is first."""
     records = [FOUND[0] | {"category_id": 7, "score": 0.9}, FOUND[0]]
     gt, dt = read_case(lvis(), records, tmp_path)
     result = lvdet.evaluate(gt, dt, dets_per_image=1)

@@ -1,4 +1,4 @@
-"""Detections given in Python that cannot be used: an InputError of one line, nothing else."""
+"""Unusable detections given in Python: an InputError of one line, nothing else."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def refused_object(source: Any, *says: str) -> None:
     [
         *((key, None, f"{key} is missing") for key in ("image_id", "category_id", "score")),
         *((key, "1", f"{key} is '1', expected a number") for key in ("category_id", "score")),
-        ("image_id", "a", 'image_id "a" is no number'),
+        ("image_id", "a", 'image_id "a" is not a number'),
         *((key, True, f"{key} is True, expected a number") for key in ("category_id", "score")),
         *((key, [1], f"{key} is [1], expected a number") for key in ("image_id", "score")),
         ("score", float("nan"), "score is nan"),

@@ -238,7 +238,7 @@ def test_without_annotations_digits_are_ids(kind: str, tmp_path: Path) -> None:
     with pytest.raises(lvdet.InputError, match=r"row 1.*img_7.*images=GT, --images GT"):
         lvdet.read_detections(given)
     if isinstance(given, Path):
-        refused(given, "row 1", '"img_7" is no number')
+        refused(given, "row 1", '"img_7" is not a number')
 
 
 def test_a_text_that_is_no_utf8(tmp_path: Path) -> None:

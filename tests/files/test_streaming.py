@@ -243,7 +243,7 @@ def test_ties_are_dropped_too(
 
 
 def test_a_class_limit_before_an_image_s_with_unknown_classes(tmp_path: Path) -> None:
-    """As lvis has it, unknown classes use up an image's limit, also behind one a class."""
+    """As in lvis, unknown classes use up an image's limit, also after a limit of one per class."""
     annotations = {
         "images": [
             {

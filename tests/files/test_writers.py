@@ -163,7 +163,7 @@ def test_pycocotools_reads_the_json(masks: bool, tmp_path: Path) -> None:
             assert int(found.annToMask(rows[0]).sum()) == 6
 
 
-# Tables one after the other
+# Tables one after another
 
 
 def in_pieces(dt: lvdet.Detections, size: int) -> Iterator[lvdet.Detections]:

@@ -66,7 +66,7 @@ def test_every_object_is_visible_and_enough_of_most() -> None:
 
 @pytest.mark.parametrize("size", [64, 300])
 def test_planned_classes_are_there_in_a_crowd(size: int) -> None:
-    # As many objects as may be asked for, and each class several times.
+    # The largest number of objects, and each class several times.
     here = world(100, size, min(200, size**2 // 300), 3.0)
     for positive, scene in scenes(5, here, positives=min(60, size // 7)):
         assert set(positive) <= set(scene.category[scene.annotated])

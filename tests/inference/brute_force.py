@@ -87,7 +87,7 @@ def _best(found: Sequence[Json], name: str, number: int) -> list[Json]:
 
 
 def pasted(chance: Tensor, corners: Any, height: int, width: int) -> Tensor:
-    """[height, width] the bilinear value of the map at each pixel's centre, 0 outside of it."""
+    """[height, width] the bilinear value of the map at each pixel's centre, 0 outside it."""
     x1, y1, x2, y2 = (float(value) for value in corners)
     x = (torch.arange(width).double() + 0.5 - x1) / (x2 - x1) * 2 - 1
     y = (torch.arange(height).double() + 0.5 - y1) / (y2 - y1) * 2 - 1

@@ -1,4 +1,4 @@
-"""Predicts again and again, each time killed some steps later, and goes on with it. At the end,
+"""Predicts again and again, each time killed some steps later, and resumes. At the end,
 where what was finished is put in its place and the rest removed, steps lie closer.
 
     python kill_at_steps.py FOLDER STRIDE STRIDE_AT_THE_END

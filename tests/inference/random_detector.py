@@ -105,7 +105,7 @@ class Stopped(RandomDetector):
 
 
 def random_model(detector: RandomDetector, *, masks: bool = True) -> LoadedModel:
-    """With category ids that are no class rows."""
+    """With category ids that are not class rows."""
     ids = np.arange(detector.classes, dtype=np.int64) * 3 + 5
     none = np.zeros(detector.classes, dtype=np.int64)
     names = [f"class_{number}" for number in ids.tolist()]

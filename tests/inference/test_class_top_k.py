@@ -107,7 +107,7 @@ def test_nothing_found(images: list[tuple[int, Path]], tmp_path: Path, ending: s
 
 
 def test_scores_that_are_not_numbers(images: list[tuple[int, Path]], tmp_path: Path) -> None:
-    """Of a detector whose training has gone wrong: they are no detections."""
+    """Of a detector whose training has gone wrong: they do not count as detections."""
 
     class Diverged(RandomDetector):
         def candidates(self, features: list[torch.Tensor], batch: Batch) -> Candidates:
@@ -267,7 +267,7 @@ def test_what_is_selected(
 
 
 def _selected(score: torch.Tensor, box: torch.Tensor, nms: float) -> list[tuple[int, int]]:
-    """Rows and classes of one image's detections, greedily, by falling score."""
+    """Rows and classes of one image's detections, greedily, by descending score."""
     order = sorted(np.ndindex(*score.shape), key=lambda one: (-float(score[one]), one))
     kept: list[tuple[int, int]] = []
     for row, label in order:

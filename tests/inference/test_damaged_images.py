@@ -1,4 +1,4 @@
-"""Files that are no images end a prediction, or are left out and named."""
+"""Files that are not images end a prediction, or are skipped and named."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ class Watched(RandomDetector):
 
 
 class Moving(Execution):
-    """Lays pixels out as no loader does: of the colours, one after the other, all columns."""
+    """Lays pixels out as no loader does: of the colours, one after another, all columns."""
 
     def moved(self, batch: Batch) -> Batch:
         batch = super().moved(batch)

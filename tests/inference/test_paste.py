@@ -190,7 +190,7 @@ def test_a_map_of_one_value_stays_as_it_is() -> None:
     ids=str,
 )
 def test_boxes_without_pixels(box: list[float]) -> None:
-    """Without an area, the wrong way round, not finite, or outside of the image."""
+    """Without an area, the wrong way round, not finite, or outside the image."""
     masks = paste(torch.ones(1, 28, 28), np.array([box], dtype=float), np.array([[7, 9]]))
     assert runs_of(masks) == [[63]]
 

@@ -1,4 +1,4 @@
-"""A prediction that was killed goes on, and comes to what it would have come to."""
+"""A killed prediction resumes, and its result is the same as without the kill."""
 
 from __future__ import annotations
 

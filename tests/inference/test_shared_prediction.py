@@ -119,7 +119,7 @@ def test_the_same_as_one(folder: Path, met: list[dict[str, Any]]) -> None:
 
 
 def test_an_error_of_one_ends_both(folder: Path, met: list[dict[str, Any]]) -> None:
-    """With one message; what is finished stays, and what comes of it is the same."""
+    """With one message; finished work stays, and the result is the same."""
     others = ["AnotherProcessError", "another process failed"]
     own = ["LvdetError", "the detector fell over"]
     first, second = (one["failed.jsonl"] for one in met)

@@ -193,7 +193,7 @@ def test_what_was_collected_outlives_the_collector() -> None:
 
 
 def test_columns_outlive_their_arrays() -> None:
-    """What is given to a kernel is held for as long as it may be asked for."""
+    """A kernel's arguments are kept alive for as long as the kernel may use them."""
     gt, dt = lvdet.simulate(images=20, classes=10, dets_per_image=20, seed=1)
     expected = match(gt, dt)
     settings = _native.MatchSettings(

@@ -4,7 +4,7 @@ It combines the two overlaps as the Boundary IoU authors' LVIS and COCO tools do
 smaller of mask IoU and boundary IoU. For crowds it uses the mask overlap alone
 (intersection over the detection's area); their boundary plays no part. A boundary is
 the mask less its erosion by a 3x3 square, repeated max(1, round(0.02 * diagonal of the
-image)) times, where pixels outside of the image count as background. The product with
+image)) times, where pixels outside the image count as background. The product with
 0.02 is taken in float32 there: an exact half rounds down, where the authors' Python
 rounds it to even (a 45 x 60 image has depth 1 here, 2 there). `cases` avoids such sizes.
 """
@@ -44,7 +44,7 @@ def boundary_ious(
 def evaluate_boundary(annotations: Json, results: Sequence[Json]) -> dict[str, float | None]:
     """COCO's AP over boundary IoU, None where undefined.
 
-    A detection's area is w * h where the results carry `bbox`, else its mask's.
+    A detection's area is w * h if the results carry `bbox`, otherwise its mask's.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it warns of an annotation id of 0

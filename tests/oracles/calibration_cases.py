@@ -22,7 +22,7 @@ HAIR = np.pi * 1e-7
 
 
 def random_class(seed: int, *, sizes: tuple[int, int] = SIZES, on_edges: bool = False) -> Class:
-    """(falling scores in (0, 1), right) of one class; of rounded ones many are equal.
+    """(descending scores in (0, 1), right) of one class; of rounded ones many are equal.
 
     With `on_edges`, rounded scores stay where they are, and many are the edges of bins.
     """

@@ -39,7 +39,7 @@ TWO_BARS: Shape = [
 class Style:
     """What one case draws from. Shares are probabilities per row, 0 for none."""
 
-    step: float  # grid of the coordinates: 0 is raw floats, 0.01 two decimals, else integers
+    step: float  # grid of the coordinates: 0 is raw floats, 0.01 two decimals, otherwise integers
     levels: int  # scores are multiples of 1 / levels; 0 is continuous
     forms: tuple[str, ...]  # mask forms of the annotations: polygon, rle, counts
     carry_box: bool  # results with masks carry `bbox` as well
@@ -110,7 +110,7 @@ def polygon_case(rng: random.Random) -> tuple[list[list[float]], int, int]:
     """Polygons of one object with the image's height and width, often degenerate.
 
     One to three parts of 3 to 12 points: blobs, repeated points, lines, specks smaller
-    than a pixel, parts outside of the image, coordinates on and between pixel edges.
+    than a pixel, parts outside the image, coordinates on and between pixel edges.
     """
     height, width = rng.randint(1, 80), rng.randint(1, 80)
     parts = [_polygon(rng, height, width) for _ in range(rng.choice([1, 1, 1, 2, 3]))]
@@ -376,7 +376,7 @@ def _grid(value: float, style: Style) -> float:
 
 
 def _box(rng: random.Random, style: Style, width: int, height: int) -> Box:
-    """A box [x, y, w, h], of positive sides, in the image or partly outside of it."""
+    """A box [x, y, w, h], of positive sides, in the image or partly outside it."""
     w: float
     h: float
     kind = rng.random()

@@ -24,7 +24,7 @@ Row = tuple[float, bool, float]
 def rows_slow(
     annotations: Json, results: Sequence[Json], iou: str, tau: float
 ) -> tuple[dict[int, list[Row]], dict[int, int]]:
-    """What counts of each class, by falling score, and its objects; results are cut already. At
+    """What counts of each class, by descending score, and its objects; results are cut already. At
     tau 0 a detection needs some overlap."""
     rows: dict[int, list[Row]] = defaultdict(list)
     objects: dict[int, int] = defaultdict(int)

@@ -37,7 +37,7 @@ LABEL = (0, 7, 1, -1, 3, -1, 1, 6, 7, 7, 7, 2)
 
 @dataclass(frozen=True)
 class Case:
-    """A classifier in float64 and what it is given; rows are those of `images` images."""
+    """A classifier in float64 and what it is given; the rows belong to `images` images."""
 
     settings: config.Classifier
     classifier: Classifier
@@ -116,7 +116,7 @@ class Case:
         return [rows[i * size : (i + 1) * size] for i in range(groups)]
 
     def drawn(self, labels: list[list[int]]) -> list[set[int]]:
-        """S of each group of images; its random numbers are those of the sum of its seeds."""
+        """S of each group of images; its random numbers come from the sum of its seeds."""
         counts = FREQUENCIES.image_count.tolist()
         chosen = []
         for y, seeds in zip(labels, self.parted(self.seeds, len(labels)), strict=True):

@@ -1,6 +1,6 @@
 """The losses of the classifier by their formulas, in float64 and one entry at a time.
 
-K classes, N rows; a label is 0 to K - 1, K for background, -1 for a row that is no sample. What a
+K classes, N rows; a label is 0 to K - 1, K for background, -1 for a padding row. What a
 loss draws at random is an argument here. Federated and balanced groups take rows and labels of one
 group of images after the other, as the authors' code has them on one GPU after the other. Logits of
 balanced groups: the groups by rising count, "others" first in each and then its classes in order;

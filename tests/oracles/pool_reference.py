@@ -59,7 +59,7 @@ class Found:
 
 @dataclass
 class Cell:
-    """One image and class: annotations in file order, detections by falling score."""
+    """One image and class: annotations in file order, detections by descending score."""
 
     truths: list[Truth]
     founds: list[Found]
@@ -152,7 +152,7 @@ def labels_slow(
     threshold: float,
     per_class: int = 10_000,
 ) -> dict[int, list[tuple[float, bool]]]:
-    """Score and right or wrong of all that AP counts at an IoU, by category id and falling score;
+    """Score and outcome of all that AP counts at an IoU, by category id and descending score;
     equal scores by image, in an image by rank. Each class keeps its `per_class` best first."""
     cells = _cells(annotations, cut_per_class(results, per_class), iou, exact_lvis=False)
     labels = {}
@@ -296,7 +296,7 @@ def _match(cell: Cell, ignored: list[bool], threshold: float) -> list[int | None
 
 
 def _rank(cell: Cell, threshold: float, limits: Range, exact_lvis: bool) -> list[Ranked]:
-    """The cell's detections at one threshold, by falling score."""
+    """The cell's detections at one threshold, by descending score."""
     ignored = _ignored(cell.truths, limits)
     ranked = []
     for found, index in zip(cell.founds, _match(cell, ignored, threshold), strict=True):

@@ -65,7 +65,7 @@ def test_plain_isotonic_is_that_of_the_packages(seed: int) -> None:
 def test_whether_there_is_an_optimum() -> None:
     score = np.array([0.9, 0.7, 0.5, 0.3, 0.1])
     expected = {
-        # of labels by falling score: (beta, platt)
+        # of labels by descending score: (beta, platt)
         "00000": (False, False),
         "11000": (False, False),
         "00011": (False, False),

@@ -281,7 +281,7 @@ def test_slow_equals_lvis(masks: bool, iou: str, quirks: bool) -> None:
         annotations, results = lvis_case(seed, masks, quirks)
         boxes = "bbox" in results[0]
         expected = evaluate_lvis(annotations, results, iou, max_dets=-1)
-        # lvis takes the area from the box where there is one and else from the mask,
+        # lvis takes the area from the box if there is one and otherwise from the mask,
         # whichever is evaluated.
         by_area = boxes == (iou == "bbox")
         keys = [key for key in expected if by_area or key[-1] not in "sml"]
@@ -422,7 +422,7 @@ def found(class_id: int, name: str, score: float) -> Json:
 
 
 def test_the_toy_of_the_paper() -> None:
-    """A limit of 2 detections an image; A is right, and B 4 times in 5."""
+    """A limit of 2 detections per image; A is correct, and B 4 times in 5."""
     annotations = small_file((1, "a"), (1, "b"), (2, "c"))
 
     def expected_ap(class_cap: int, image_cap: int) -> float:

@@ -99,7 +99,7 @@ def diagnose_by_tide(annotations: Json, results: Sequence[Json], masks: bool = F
 
 
 def uncertain(objects: int) -> float:
-    """How far AP of a class with so many objects can be off because of recalls that are read at
+    """How far AP of a class with this many objects can be off because of recalls that are read at
     the next float: one step of 1/101 for each recall that is reached at one of both only."""
     reached = [count / objects for count in range(objects + 1)]
     return sum(any(min(pair) <= r < max(pair) for r in reached) for pair in _LEVELS) / 101 + 1e-12

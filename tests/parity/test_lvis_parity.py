@@ -50,7 +50,7 @@ def check_exact(seed: int, masks: bool, folder: Path) -> None:
 
 
 def check_corrected(seed: int, masks: bool, folder: Path) -> None:
-    """By default, every number is that of the slow reference with the corrections."""
+    """By default, every number equals the slow reference's with the corrections."""
     annotations, results = lvis_case(seed, masks)
     known = drop_unknown(annotations, results)
     if not known:
@@ -60,9 +60,9 @@ def check_corrected(seed: int, masks: bool, folder: Path) -> None:
     plain = without_boxes(known) if masks else known
     ours = lvdet.evaluate(gt, dt, iou=iou, dets_per_image=5, dets_per_class=4)
     reference = evaluate_slow(annotations, cut_per_image(plain, 5), iou, exact_lvis=False)
-    assert_agree(ours["old"], reference, f"seed {seed}, {iou}, corrected, 5 an image")
+    assert_agree(ours["old"], reference, f"seed {seed}, {iou}, corrected, 5 per image")
     reference = evaluate_slow(annotations, cut_per_class(plain, 4), iou, exact_lvis=False)
-    assert_agree(ours["fixed"], reference, f"seed {seed}, {iou}, corrected, 4 a class")
+    assert_agree(ours["fixed"], reference, f"seed {seed}, {iou}, corrected, 4 per class")
     reference = evaluate_pool(annotations, results, iou, 4, exact_lvis=False)
     assert_agree(ours["pool"], reference, f"seed {seed}, {iou}, corrected, pool")
 

@@ -128,7 +128,7 @@ def test_every_verb_says_the_same(name: str, style: str, ending: str, written: W
     assert [one.kind for one in audited.implausible] == [kind]
     assert [str(one) for one in audited.implausible] == said
     assert str(path) in sentence
-    if kind == "score-scale":  # AP is that of the repaired file
+    if kind == "score-scale":  # AP equals the repaired file's
         assert "not publishable" not in audited.standing.values()
     else:
         assert set(audited.standing.values()) == {"not publishable"}

@@ -138,7 +138,7 @@ WRONG: dict[str, tuple[str, Wrong]] = {
     "mirrored": ("boxes", _boxes(mirrored)),
     "half the size": ("boxes", _boxes(lambda b, s: b / 2)),
     "the network's size": ("boxes", _boxes(_resized)),
-    "outside of the image": ("boxes-outside", _boxes(_far_off)),
+    "outside the image": ("boxes-outside", _boxes(_far_off)),
     "ids one higher": ("classes", _ids(lambda gt, ids: ids + 1)),
     "ids one lower": ("classes", _ids(lambda gt, ids: ids - 1)),
     "places by id": (

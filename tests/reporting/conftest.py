@@ -32,7 +32,7 @@ def report(hostile: HostileSet) -> Report:
 
 @pytest.fixture(scope="session")
 def page_file(report: Report, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The page of it."""
+    """Its page."""
     path = tmp_path_factory.mktemp("page") / "report.html"
     report.save(path)
     return path

@@ -16,7 +16,7 @@ HEIGHT, WIDTH = 48, 60
 
 
 def drawn(path: str, height: int, width: int) -> NDArray[np.bool_]:
-    """[height, width] the pixels whose middle is inside, by crossings to the right of it."""
+    """[height, width] the pixels whose middle is inside, by crossings to its right."""
     y, x = np.mgrid[:height, :width] + 0.5
     inside = np.zeros((height, width), dtype=bool)
     for part in filter(None, path.replace("Z", "").split("M")):

@@ -49,7 +49,7 @@ def folder(pair: Pair, tmp_path: Path) -> Path:
 
 
 def test_the_best_of_an_image_with_their_outcomes(pair: Pair, folder: Path) -> None:
-    """By hand: rows of the image by falling score, and right ones as the match has them."""
+    """By hand: rows of the image by descending score, and right ones as the match has them."""
     matches = pair.matches
     scores = 1 - pair.results.ranking.score  # the order turned around
     wanted = tuple(pair.gt.images.ids[[4, 2]].tolist())
@@ -157,7 +157,7 @@ def test_only_files_of_the_folder_are_read(pair: Pair, tmp_path: Path) -> None:
 
 
 def test_damaged_images_are_passed_over(pair: Pair, folder: Path) -> None:
-    """Where none is asked for by name, others are taken."""
+    """Without requests by id, other images are chosen."""
     everything = take_pictures(pair, None, PictureFolder(folder), class_cap=CAP)
     (folder / everything[0].file_name).write_bytes(b"no image")
     left = take_pictures(pair, None, PictureFolder(folder), class_cap=CAP)

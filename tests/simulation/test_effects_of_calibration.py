@@ -63,8 +63,8 @@ def calibrated(request: pytest.FixtureRequest) -> tuple[Settings, float]:
 def test_a_calibrated_detector_stays_as_it_is(
     method: str, calibrated: tuple[Settings, float]
 ) -> None:
-    """Fitted to hundreds of right detections of every class, a method changes nothing that could be
-    told from the noise of the images."""
+    """Fitted to hundreds of correct detections of every class, a method changes nothing beyond the
+    noise of the images."""
     settings, noise = calibrated
     pool, fixed = gain(settings, method, training_images=8000)
     assert abs(pool) < 2 * noise

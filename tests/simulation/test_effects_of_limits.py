@@ -14,7 +14,7 @@ CLASS_LIMIT = 150
 
 
 def rise(images: int, classes: int, seed: int, objects: float | None = None) -> float:
-    """How much AP a limit of 300 an image costs."""
+    """How much AP a limit of 300 per image costs."""
     gt, dt = lvdet.simulate(
         images, classes, dets_per_image=None, objects_per_image=objects, seed=seed
     )

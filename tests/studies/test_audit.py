@@ -1,4 +1,4 @@
-"""What an audit finds, and what it makes of it."""
+"""What an audit finds, and what it concludes."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ def test_the_best_cap(simulated: tuple) -> None:
 
 
 def test_where_nothing_is_to_be_gained() -> None:
-    """Fewer detections an image than the limit: no cap helps, and the largest is chosen."""
+    """Fewer detections per image than the limit: no cap helps, and the largest is chosen."""
     gt, dt = lvdet.simulate(images=40, classes=20, dets_per_image=50, seed=1)
     search = lvdet.search_class_cap(gt, dt)
     assert search.after == search.before

@@ -272,7 +272,7 @@ def test_coco_files_have_no_subsets(tmp_path: Path) -> None:
     assert {row.classes for row in result.rows} == {"all"}
     assert all(math.isnan(row.metrics["APr"]) for row in result.rows)
     limits = [row for row in result.rows if row.table == "image-limit"]
-    assert limits[0].delta is None  # 100 an image, COCO's own limit
+    assert limits[0].delta is None  # 100 per image, COCO's own limit
     assert "APr" not in str(result)
     note = [text for text in result.warnings if "COCO's own limit is 100/image/class" in text]
     assert len(note) == 1
@@ -347,7 +347,7 @@ def test_paths_are_read(simulated: tuple, tmp_path: Path) -> None:
 
 
 def test_what_a_reader_must_keep(simulated: tuple, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The highest limit of each kind, for each set of classes; everything where there is none."""
+    """The highest limit of each kind, for each set of classes; everything if there is none."""
     from lvdet.studies import sweep as module
 
     asked: list[Any] = []

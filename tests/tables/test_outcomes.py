@@ -96,7 +96,7 @@ def test_rankings_of_the_same_rows_keep_their_curves(
     size: tuple[int, int, int, int], masked: bool
 ) -> None:
     """What is known of rankings that keep the same rows, or all, is taken from there, the others
-    are worked out."""
+    are computed."""
     seed, rows, scopes, thresholds = size
     outcomes, _ = made(*size)
     rng = np.random.default_rng(seed + 2)

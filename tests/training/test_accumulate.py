@@ -1,4 +1,4 @@
-"""A batch in parts, one after the other, is a batch."""
+"""A batch in parts, one after another, is a batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every head of the classifier: losses and their slopes, scores, and rows that are no samples."""
+"""Every head of the classifier: losses and their slopes, scores, and padding rows."""
 
 from __future__ import annotations
 
@@ -315,7 +315,7 @@ def test_lvis_sizes_under_autocast(loss: str, objectness: bool, normalized: bool
 
 @heads
 def test_nothing_waits_for_the_device(loss: str, objectness: bool, normalized: bool) -> None:
-    """Tensors without values raise where a value would be asked for."""
+    """Tensors without values raise if a value is requested."""
     classifier = large(loss, objectness=objectness, normalized=normalized)
     with FakeTensorMode(allow_non_fake_inputs=True):
         x = torch.randn(16, 64, requires_grad=True)

@@ -282,7 +282,7 @@ def test_going_on_is_the_same_to_the_bit(tmp_path: Path) -> None:
 
 
 def test_evaluating(tmp_path: Path) -> None:
-    """In eval mode, and the training goes on as if it had not been."""
+    """In eval mode, and the training continues as if it had not happened."""
     calls = []
 
     def evaluate(detector: Any, what: Any, folder: Path, step: int, _: Any) -> dict[str, Any]:

@@ -212,7 +212,7 @@ def test_weights_to_begin_with(tmp_path: Path, config: Config, whole: Path) -> N
 
 def test_what_is_fixed_stays_fixed(tmp_path: Path, config: Config, whole: Path) -> None:
     """A backbone's weights are needed in the beginning only, and with them its first stages are
-    not trained, before and after going on."""
+    not trained, before and after resuming."""
     weights = read_tensors(checkpoints(whole)[-1] / "model.safetensors")[0]
     prefix = "backbone.body."
     body = {n.removeprefix(prefix): t for n, t in weights.items() if n.startswith(prefix)}

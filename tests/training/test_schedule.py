@@ -59,7 +59,7 @@ def test_a_short_run_has_a_short_warm_up(loss: str, steps: int, expected: int) -
 
 
 def test_a_warm_up_beyond_the_end() -> None:
-    """One that is asked for is taken as it is."""
+    """A requested one is used unchanged."""
     schedule = resolved_schedule(Config(schedule=Schedule(steps=50, warmup_steps=50)))
     assert schedule.warmup_steps == 50
     require_full_rate(schedule)

@@ -41,7 +41,7 @@ def tiny(folder: Path) -> list[str]:
 
 @pytest.mark.parametrize("name", shipped_names())
 def test_each_can_be_read(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By its name; paths are those of the current folder."""
+    """By its name; paths are relative to the current folder."""
     monkeypatch.chdir(tmp_path)
     config = read_config(Path(name))
     assert config == read_config(Path(f"{name}.toml"))

@@ -70,7 +70,7 @@ def machine(monkeypatch: pytest.MonkeyPatch, cores: int, megabytes: int, sharing
 def test_processes_on_a_machine_share_it(monkeypatch: pytest.MonkeyPatch) -> None:
     machine(monkeypatch, 32, 100_000, 8)
     assert plan(-1, MEGABYTES) == (4, 4)
-    assert plan(6, MEGABYTES) == (6, 4), "what was asked for is for each of them"
+    assert plan(6, MEGABYTES) == (6, 4), "each gets what was requested"
     machine(monkeypatch, 4, 100_000, 8)
     assert plan(-1, MEGABYTES)[0] == 1
     machine(monkeypatch, 64, 100_000, 1)

@@ -85,7 +85,7 @@ def started(folder: Path, run: Path, *changes: str) -> subprocess.Popen[str]:
 
 
 def wait_for_log(process: subprocess.Popen[str], run: Path, records: int = 1) -> None:
-    """Until the run has so many records, or has ended."""
+    """Until the run has this many records, or has ended."""
     end = time.monotonic() + 100
     while len(read_log(run / "log.jsonl")) < records and process.poll() is None:
         assert time.monotonic() < end

@@ -1,4 +1,4 @@
-"""Runs a sink again and again, each time killed one step later, and goes on with it.
+"""Runs a sink again and again, each time killed one step later, and resumed.
 
     python kill_at_every_step.py FOLDER
 

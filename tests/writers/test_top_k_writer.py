@@ -278,7 +278,7 @@ BOX = [[0.0, 0.0, 1.0, 1.0]]
     ],
 )
 def test_what_cannot_be_added(arguments: tuple[Any, ...], says: str, tmp_path: Path) -> None:
-    """It is said which image, and the sink goes on without it."""
+    """The error names the image, and the sink continues without it."""
     with lvdet.TopKWriter(tmp_path / "out.json", dets_per_class=5) as sink:
         sink.add(1, BOX, [0.25], [1])
         with pytest.raises(lvdet.InputError) as caught:

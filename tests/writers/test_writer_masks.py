@@ -133,7 +133,7 @@ def test_masks_of_what_is_not_kept_are_not_looked_at(tmp_path: Path) -> None:
     ],
 )
 def test_masks_that_cannot_be_used(masks: Any, says: str, tmp_path: Path) -> None:
-    """The sink goes on without the image."""
+    """The sink continues without the image."""
     box = [[0.0, 0.0, 1.0, 1.0]]
     with lvdet.TopKWriter(tmp_path / "out.json", dets_per_class=10) as sink:
         sink.add(1, box, [0.5], [1], [RLE])

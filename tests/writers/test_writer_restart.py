@@ -247,7 +247,7 @@ def add_and_close(sink: lvdet.TopKWriter) -> None:
 def test_a_full_disk(
     fail: Callable[[pytest.MonkeyPatch], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One clear error, and with more room it goes on. A loop that passes over the error does not
+    """One clear error, and with more room it continues. A loop that passes over the error does not
     end as if all were well."""
     target = tmp_path / "out.json"
     begun(target)

@@ -27,7 +27,7 @@ writes this page from the files of runs.
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Adds the generated pages and those that stand outside of `docs`."""
+    """Adds the generated pages and those outside `docs`."""
     for path, page in GENERATED.items():
         files.append(File.generated(config, path, content=page()))
     for source, path in PAGES.items():
@@ -40,7 +40,7 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Makes links to files outside of `docs` links of the site."""
+    """Turns links to files outside `docs` into links of the site."""
     path = page.file.src_uri
     if path in GENERATED or (path in PAGES.values() and path != "index.md"):
         return markdown

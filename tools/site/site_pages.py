@@ -1,4 +1,4 @@
-"""Which pages of the site stand outside of `docs`, and what their links become."""
+"""The pages of the site that come from outside `docs`, and their links."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LINK = re.compile(r"(\]\()([^)#\s]+)(#[^)\s]*)?(\))")
 
 
 def site_path(path: str) -> str | None:
-    """Where a file of the repository is on the site; None where it is not."""
+    """Where a file of the repository is on the site; None if it is not."""
     return PAGES.get(path) or (path[len("docs/") :] if path.startswith("docs/") else None)
 
 

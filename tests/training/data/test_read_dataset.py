@@ -1,4 +1,4 @@
-"""Annotation files to columns, and what is said of those that cannot be used."""
+"""Annotation files to columns, and the errors about invalid ones."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def small(tmp_path):
     made.annotation(30, 7, (0, 0, 8, 0.5))  # too low
     made.annotation(10, 5, (5, 5, 8, 8))
     made.annotation(20, 2, (0, 0, 8, 8), {"size": [8, 8], "counts": "P2"}, iscrowd=1)
-    made.annotation(20, 2, (7.5, 0, 5, 5))  # half a pixel of it is in the image
+    made.annotation(20, 2, (7.5, 0, 5, 5))  # half a pixel is in the image
     return made
 
 

@@ -28,7 +28,7 @@ def drawn(present: NDArray[np.bool_], size: int, draws: int = DRAWS) -> NDArray[
 
 
 def chance_of_being_drawn(weight: NDArray[np.float64], size: int) -> NDArray[np.float64]:
-    """Of each class, over all orders in which `size` can be drawn one after the other."""
+    """Of each class, over all orders in which `size` can be drawn one after another."""
     chance = np.zeros(len(weight))
     for order in itertools.permutations(np.flatnonzero(weight), size):
         left, of_order = weight.sum(), 1.0

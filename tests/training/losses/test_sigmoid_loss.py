@@ -15,7 +15,7 @@ LOGITS = torch.tensor([1 / 3, 1.0, 4.0], dtype=torch.float64).log()
 
 
 def test_by_hand() -> None:
-    """A sample of class 2, background, and a row that is no sample."""
+    """A sample of class 2, background, and a padding row."""
     loss = sigmoid_loss(LOGITS.repeat(3, 1), torch.tensor([2, 3, -1]), torch.tensor(2.0))
     product = (3 / 4 * 1 / 2 * 4 / 5) * (3 / 4 * 1 / 2 * 1 / 5)
     assert loss.item() == pytest.approx(-math.log(product) / 2, rel=1e-14)

@@ -11,7 +11,7 @@ from lvdet.training.losses.softmax import Softmax, softmax_loss
 
 
 def test_by_hand() -> None:
-    """Odds 1 : 2 : 5, the last being background; the third row is no sample."""
+    """Odds 1 : 2 : 5, the last being background; the third row is padding."""
     logits = torch.tensor([[1.0, 2.0, 5.0]] * 3, dtype=torch.float64).log()
     loss = softmax_loss(logits, torch.tensor([1, 2, -1]), torch.tensor(2.0))
     assert loss.item() == pytest.approx(-(math.log(2 / 8) + math.log(5 / 8)) / 2, rel=1e-14)

@@ -51,7 +51,7 @@ def test_losses_have_names_and_every_weight_a_gradient(kind: str, masks: bool) -
         assert all(torch.isfinite(value) for value in losses.values())
         detector.zero_grad()
         sum(losses.values()).backward()  # type: ignore[union-attr]
-        # Also where there is no foreground: several processes wait for the gradients of all.
+        # Also without foreground: several processes wait for the gradients of all.
         assert [name for name, p in detector.named_parameters() if p.grad is None] == []
     empty = {name for name, value in losses.items() if value == 0}
     assert empty == {"rpn_box", *(n for n in losses if n.startswith(("box", "mask")))}

@@ -19,7 +19,7 @@ def some_boxes(seed: int, number: int) -> torch.Tensor:
 
 
 def by_definition(box: torch.Tensor, threshold: float) -> list[bool]:
-    """Greedy, box by box, of boxes by falling score."""
+    """Greedy, box by box, of boxes by descending score."""
     iou = torchvision.ops.box_iou(box, box)
     kept: list[int] = []
     for row in range(len(box)):

@@ -1,4 +1,4 @@
-"""Matching is torchvision's; samples have the numbers that were asked for."""
+"""Matching is torchvision's; samples have the requested sizes."""
 
 from __future__ import annotations
 

@@ -161,7 +161,7 @@ HOSTILE = {
         EMPTY_ARRAY
         + state(b"K\x01\x85", b"cnumpy\ndtype\n" + text("O8") + b"\x89\x88\x87R", b"C\x08abcdefgh")
     ),
-    "an array of what is no type": in_dict(EMPTY_ARRAY + state(b"K\x01\x85", b"N", b"C\x04abcd")),
+    "an array without a type": in_dict(EMPTY_ARRAY + state(b"K\x01\x85", b"N", b"C\x04abcd")),
     "bytes longer than the file": b"\x80\x04\x8e" + struct.pack("<Q", 1 << 40) + b"abc.",
     "a bytearray longer than the file": b"\x80\x05\x96" + struct.pack("<Q", 1 << 36) + b"abc.",
     "text longer than the file": b"\x80\x04\x8d" + struct.pack("<Q", 1 << 40) + b"abc.",
