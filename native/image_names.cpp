@@ -178,10 +178,11 @@ bool ImageNames::find(std::string_view text, std::int64_t& id, std::string& what
         id = number;
         return true;
     }
-    what = "image_id " + quoted(text) +
-           (known_ ? " is neither an id nor a file name in the annotations"
-                   : " is not a number: only the annotations can tell which image it is (images=GT, "
-                     "--images GT)");
+    what =
+        "image_id " + quoted(text) +
+        (known_ ? " is neither an id nor a file name in the annotations"
+                : " is not a number: only the annotations can tell which image it is (images=GT, "
+                  "--images GT)");
     return false;
 }
 

@@ -20,8 +20,8 @@ std::uint64_t falling_key(double score) {
     return bits >> 63 ? bits : ~bits & ~(std::uint64_t{1} << 63);
 }
 
-// Sorts rows, which rise, by descending score: into about as many buckets as rows by the leading bits
-// of their keys, then each bucket in the same way. Equal keys stay in order.
+// Sorts rows, which rise, by descending score: into about as many buckets as rows by the leading
+// bits of their keys, then each bucket in the same way. Equal keys stay in order.
 class GroupSort {
    public:
     void operator()(const double* score, std::int32_t* begin, std::int32_t* end) {
