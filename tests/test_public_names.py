@@ -27,6 +27,7 @@ PUBLIC = [
     "Matches",
     "Measurement",
     "OutputError",
+    "Partial",
     "PerClass",
     "PerImage",
     "PerImageClass",

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from lvdet.files.convert import convert
     from lvdet.files.detection_files import read_detections, write_detections
     from lvdet.limits.budgets import PerClass, PerImage, PerImageClass
+    from lvdet.partials.partial import Partial
     from lvdet.plausibility.check import check
     from lvdet.reporting.report import Report, report
     from lvdet.simulation.simulate import simulate
@@ -67,6 +68,7 @@ __all__ = [
     "Matches",
     "Measurement",
     "OutputError",
+    "Partial",
     "PerClass",
     "PerImage",
     "PerImageClass",
@@ -117,6 +119,7 @@ _MODULES = {
     "files.convert": "convert",
     "files.detection_files": "read_detections write_detections",
     "limits.budgets": "PerClass PerImage PerImageClass",
+    "partials.partial": "Partial",
     "plausibility.check": "check",
     "reporting.report": "Report report",
     "simulation.simulate": "simulate",
