@@ -90,7 +90,7 @@ class PartSettings:
             found["dets_per_image"],
             found["dets_per_class"],
             found["classes"],
-            {name: ids for name, ids in found["groups"]} or None,
+            dict(found["groups"]) or None,
             [parse_budget(chain) for chain in found["budgets"]],
             found["like"],
         )
