@@ -17,6 +17,7 @@ PUBLIC = [
     "Categories",
     "ClassCap",
     "Comparison",
+    "DetectionMetric",
     "Detections",
     "Diagnosis",
     "Evaluation",

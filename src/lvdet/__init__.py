@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from lvdet.files.convert import convert
     from lvdet.files.detection_files import read_detections, write_detections
     from lvdet.limits.budgets import PerClass, PerImage, PerImageClass
+    from lvdet.partials.detection_metric import DetectionMetric
     from lvdet.partials.partial import Partial
     from lvdet.plausibility.check import check
     from lvdet.reporting.report import Report, report
@@ -58,6 +59,7 @@ __all__ = [
     "Categories",
     "ClassCap",
     "Comparison",
+    "DetectionMetric",
     "Detections",
     "Diagnosis",
     "Evaluation",
@@ -119,6 +121,7 @@ _MODULES = {
     "files.convert": "convert",
     "files.detection_files": "read_detections write_detections",
     "limits.budgets": "PerClass PerImage PerImageClass",
+    "partials.detection_metric": "DetectionMetric",
     "partials.partial": "Partial",
     "plausibility.check": "check",
     "reporting.report": "Report report",

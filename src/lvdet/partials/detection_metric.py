@@ -1,8 +1,9 @@
-"""A metric for training and validation loops: images go in one after the other, numbers come out."""
+"""A metric for training and validation loops: images go in, numbers come out."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
@@ -45,11 +46,12 @@ class DetectionMetric:
     box_format: of predictions and targets: "xyxy", "xywh" or "cxcywh", in pixels.
     categories: the classes, if there is no gt: `Categories`, or names by id. By default, classes
         are the labels that occur.
-    federated: targets have LVIS's lists of ids, "neg_category_ids" and "not_exhaustive_category_ids".
+    federated: targets have LVIS's lists of class ids, "neg_category_ids" and
+        "not_exhaustive_category_ids".
 
-    The other arguments are those of `evaluate`. An image that comes twice, as padded samplers repeat
-    some, counts once. Equal scores rank as in a file whose images are in order of id, so that
-    numbers do not depend on the order of the loop or on the number of processes.
+    See `evaluate` for the other arguments. Padded samplers repeat images: each counts once. Equal
+    scores rank as in a file whose images are in order of id, so that numbers depend neither on the
+    order of the loop nor on the number of processes.
     """
 
     def __init__(
@@ -86,8 +88,8 @@ class DetectionMetric:
         )
         self._options = self._plan.options(MatchOptions(iou, thresholds, exact_lvis))
         self._masks = iou != "bbox"
+        self._empty = self._matched([])  # refuses arguments that cannot be
         self.reset()
-        self._matched([])  # arguments that cannot be are refused at once
 
     def reset(self) -> None:
         """Forgets all images."""
@@ -144,11 +146,17 @@ class DetectionMetric:
         self._fold()
         return self._repeated
 
+    def emptied(self) -> DetectionMetric:
+        """A metric with the same arguments and no images."""
+        other = copy(self)
+        other.reset()
+        return other
+
     def partial(self) -> Partial:
         """The contribution of all images so far."""
         self._fold()
         if not self._parts:
-            return self._matched([])
+            return self._empty
         if len(self._parts) > 1:
             self._parts = [merge_partials(self._parts)]
         return self._parts[0]
@@ -157,14 +165,15 @@ class DetectionMetric:
         """The state, for another process or a file."""
         return self.partial().to_bytes()
 
-    def merge(self, states: Iterable[bytes | Partial]) -> None:
+    def merge(self, states: Iterable[bytes | Partial], *, repeated: int = 0) -> None:
         """Adds the states of other processes, made with the same arguments. An image that came in
-        several counts as in the first of them."""
+        several counts as in the first of them. `repeated` is how often images came again in these
+        processes, as far as each knows."""
         self._fold()
+        self._repeated += repeated
         for state in states:
             part = state if isinstance(state, Partial) else Partial.from_bytes(state)
-            for own in [*self._parts, self._matched([])][:1]:
-                own.settings.require_equal(part.settings)
+            self._empty.settings.require_equal(part.settings)
             for own in self._parts:
                 again = part.image_ids[rows_of(own.image_ids, part.image_ids) >= 0]
                 self._note_repeated(again.tolist())
@@ -190,6 +199,7 @@ class DetectionMetric:
             box_format=self._box_format,
             masks=self._masks,
             lists=self._federated,
+            categories=self._categories,
         )
 
     def _fold(self) -> None:
@@ -230,11 +240,10 @@ class DetectionMetric:
     def _repeat_warnings(self) -> list[str]:
         if not self._repeated:
             return []
-        again = "1 image" if self._repeated == 1 else f"{self._repeated:,} images"
-        return [
-            f"predictions had {again} again (first image_id {self._first_repeated}), as padded "
-            "samplers repeat some: each counts once."
-        ]
+        images = "1 image was" if self._repeated == 1 else f"{self._repeated:,} images were"
+        first = self._first_repeated
+        which = "" if first is None else f" (first image_id {first})"
+        return [f"{images} given again{which}, as padded samplers do: each counts once."]
 
 
 def _categories(given: Categories | Mapping[int, str] | None) -> Categories | None:

@@ -94,9 +94,10 @@ def seen_image(
     box_format: str,
     masks: bool,
     lists: bool,
+    categories: Categories | None,
 ) -> SeenImage:
     """An image with checked columns. `masks`: masks are compared, not boxes; `lists`: targets have
-    LVIS's lists."""
+    LVIS's lists; categories: those that targets may have, None for any."""
     source = f"predictions of image {image_id}"
     found = _objects(prediction, source, box_format, masks)
     score = floats(_get(prediction, "scores", source), "scores", source).reshape(-1)
@@ -104,6 +105,11 @@ def seen_image(
         raise InputError(f"{source}: {len(score)} scores for {len(found)} labels")
     require(value_problems(source, score, found.box))
     known = None if target is None else _target(target, image_id, box_format, masks, lists)
+    if known is not None and categories is not None:
+        unknown = np.flatnonzero(rows_of(categories.ids, known.objects.label) < 0)
+        if len(unknown):
+            label = known.objects.label[unknown[0]]
+            raise InputError(f"target of image {image_id}: label {label} is not among the classes")
     if known is not None and found.masks is not None and known.objects.masks is not None:
         sizes = {
             (int(height), int(width))
@@ -132,7 +138,8 @@ def detection_table(images: Sequence[SeenImage], *, masks: bool) -> Detections:
 def target_table(
     images: Sequence[SeenImage], categories: Categories | None, *, masks: bool, federated: bool
 ) -> GroundTruth:
-    """The targets of some images, by ascending id; categories: None for those that occur."""
+    """The targets of some images, by ascending id; categories: all that targets have, or None for
+    those that occur."""
     targets = [one.target for one in images if one.target is not None]
     every = [one.objects for one in targets]
     label = _concatenated([one.label for one in every], np.int64)
@@ -140,10 +147,6 @@ def target_table(
         labels = [label, *(one.predictions.label for one in images)]
         labels += [one for target in targets for one in (target.negative, target.not_exhaustive)]
         categories = numbered(np.unique(_concatenated(labels, np.int64)))
-    category = rows_of(categories.ids, label)
-    if (category < 0).any():
-        unknown = label[int(np.flatnonzero(category < 0)[0])]
-        raise InputError(f"a target has label {unknown}, which is not among the classes")
     height, width = _sizes(images)
     rows = len(label)
     return GroundTruth(
@@ -151,7 +154,7 @@ def target_table(
         categories,
         id=np.arange(1, rows + 1),
         image=np.repeat(np.arange(len(every), dtype=np.int32), [len(one) for one in every]),
-        category=category,
+        category=rows_of(categories.ids, label),
         box=_boxes(every),
         area=_concatenated([one.area for one in targets], np.float64),
         ignore=_concatenated([one.ignore for one in targets], np.bool_),
@@ -201,7 +204,7 @@ def _objects(item: Item, source: str, box_format: str, with_masks: bool) -> Obje
     masks = None
     if with_masks:
         masks = _encoded(_get(item, "masks", source), len(label), source)
-        box = np.zeros((len(label), 4))
+        box = np.zeros((len(label), 4))  # not compared
     else:
         box = floats(_get(item, "boxes", source), "boxes", source)
         box = box.reshape(0, 4) if not box.size else box
@@ -240,7 +243,7 @@ def _get(item: Item, name: str, source: str) -> Any:
 def _flags(target: Item, name: str, count: int, source: str) -> NDArray[np.bool_]:
     if name not in target:
         return np.zeros(count, dtype=bool)
-    found = np.asarray(to_numpy(target[name])).reshape(-1) != 0
+    found: NDArray[np.bool_] = np.asarray(to_numpy(target[name])).reshape(-1) != 0
     if len(found) != count:
         raise InputError(f"{source}: {len(found)} {name} for {count} labels")
     return found
