@@ -50,7 +50,8 @@ def areas_of_masks(masks: Masks, source: str = "masks") -> NDArray[np.float64]:
     runs, offsets = _runs(masks, source)
     row = np.repeat(np.arange(len(masks)), np.diff(offsets))
     inside = (np.arange(len(runs)) - offsets[row]) % 2
-    return np.bincount(row, weights=(runs * inside).astype(np.float64), minlength=len(masks))
+    sums = np.bincount(row, weights=runs * inside, minlength=len(masks))
+    return sums.astype(np.float64)
 
 
 def _runs(masks: Masks, source: str) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:

@@ -219,7 +219,7 @@ class MeanAveragePrecision(Metric):
         lvis = "old" in result
         largest = LVIS_PER_IMAGE if lvis else limits[-1]
         main = result["old"] if lvis else result[_budget(largest)]
-        found = _named(main, _PRECISIONS)
+        found: dict[str, Any] = dict(_named(main, _PRECISIONS))
         recalls = {largest: main} if lvis else {one: result[_budget(one)] for one in limits}
         found |= {f"mar_{limit}": one["AR"] for limit, one in recalls.items()}
         found |= _named(main, _RECALLS)
@@ -247,8 +247,8 @@ class MeanAveragePrecision(Metric):
 
 
 class Backend(CocoBackend):
-    """The tools that torchmetrics' MeanAveragePrecision, and classes made of it, look up: lvdet's
-    drop-ins for pycocotools."""
+    """The tools that torchmetrics' MeanAveragePrecision and its subclasses look up: lvdet's drop-ins
+    for pycocotools."""
 
     def __init__(self) -> None:
         super().__init__("pycocotools")
@@ -270,12 +270,12 @@ class Backend(CocoBackend):
 
 
 def use_lvdet(metric: Any) -> Any:
-    """Makes a torchmetrics MeanAveragePrecision, or a metric made of it, compute with lvdet; the
-    same metric is returned."""
+    """Makes torchmetrics' MeanAveragePrecision, or a subclass, compute with lvdet; returns the same
+    metric."""
     if not isinstance(getattr(metric, "_coco_backend", None), CocoBackend):
         raise InputError(
             f"{type(metric).__name__} has no COCO backend, expected torchmetrics' "
-            "MeanAveragePrecision or a class made of it"
+            "MeanAveragePrecision or a subclass"
         )
     metric._coco_backend = Backend()
     return metric

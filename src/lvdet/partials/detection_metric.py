@@ -212,7 +212,8 @@ class DetectionMetric:
             known |= rows_of(part.image_ids, ids) >= 0
         self._note_repeated(ids[known].tolist())
         images = [self._images[one] for one in ids[~known].tolist()]
-        self._parts.append(self._matched(images))
+        if images:
+            self._parts.append(self._matched(images))
         self._images, self._rows, self._mask_bytes = {}, 0, 0
         while len(self._parts) > 1 and self._parts[-2].nbytes <= 2 * self._parts[-1].nbytes:
             self._parts[-2:] = [merge_partials(self._parts[-2:])]
