@@ -247,7 +247,7 @@ class MeanAveragePrecision(Metric):
 
 
 class Backend(CocoBackend):
-    """The tools that torchmetrics' MeanAveragePrecision and its subclasses look up: lvdet's drop-ins
+    """The tools that torchmetrics' MeanAveragePrecision and its subclasses use: lvdet's drop-ins
     for pycocotools."""
 
     def __init__(self) -> None:
