@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from lvdet.files.convert import convert
     from lvdet.files.detection_files import read_detections, write_detections
     from lvdet.limits.budgets import PerClass, PerImage, PerImageClass
+    from lvdet.partials.detection_metric import DetectionMetric
+    from lvdet.partials.partial import Partial
     from lvdet.plausibility.check import check
     from lvdet.reporting.report import Report, report
     from lvdet.simulation.simulate import simulate
@@ -57,6 +59,7 @@ __all__ = [
     "Categories",
     "ClassCap",
     "Comparison",
+    "DetectionMetric",
     "Detections",
     "Diagnosis",
     "Evaluation",
@@ -67,6 +70,7 @@ __all__ = [
     "Matches",
     "Measurement",
     "OutputError",
+    "Partial",
     "PerClass",
     "PerImage",
     "PerImageClass",
@@ -117,6 +121,8 @@ _MODULES = {
     "files.convert": "convert",
     "files.detection_files": "read_detections write_detections",
     "limits.budgets": "PerClass PerImage PerImageClass",
+    "partials.detection_metric": "DetectionMetric",
+    "partials.partial": "Partial",
     "plausibility.check": "check",
     "reporting.report": "Report report",
     "simulation.simulate": "simulate",

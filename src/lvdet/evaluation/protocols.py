@@ -130,13 +130,22 @@ class Plan:
         keeps."""
         chosen = self.chosen(gt)
         needed = [_first(item.budgets) for item in chosen]
-        if not gt.federated and any(item.name == "old" for item in chosen):
-            needed.append(PerImageClass(max(COCO_RECALLS)))
+        needed += self._of_coco_recalls(gt, chosen)
         selected = self.selected(gt)
         return [
             *(Need(budget, selected) for budget in needed),
             *recall_needs(gt, self.agnostic_recall, selected),
         ]
+
+    def first_budgets(self, gt: GroundTruth) -> list[Budget]:
+        """The budgets that are applied first: every number can be computed from the detections that
+        one of them keeps."""
+        chosen = self.chosen(gt)
+        return [*(item.budgets[0] for item in chosen), *self._of_coco_recalls(gt, chosen)]
+
+    def _of_coco_recalls(self, gt: GroundTruth, chosen: Sequence[Protocol]) -> list[Budget]:
+        old = not gt.federated and any(item.name == "old" for item in chosen)
+        return [PerImageClass(max(COCO_RECALLS))] if old else []
 
 
 def evaluate(

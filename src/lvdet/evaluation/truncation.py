@@ -148,10 +148,14 @@ def _certain(gt: GroundTruth, results: Results, cut: int) -> int:
     removed, which scored at most as much as the lowest left in a class of that size."""
     ranking = results.ranking
     large = results.per_class >= cut
-    held = np.bincount(ranking.category, minlength=len(large))
-    if (held < results.per_class)[large].any() or (results.per_image > 0).sum() < len(gt.images):
+    if (results.per_image > 0).sum() < len(gt.images):
         return 0
-    lowest = np.full(len(large), np.inf)
-    np.minimum.at(lowest, ranking.category, ranking.score)
+    lowest = results.lowest
+    if lowest is None:
+        held = np.bincount(ranking.category, minlength=len(large))
+        if (held < results.per_class)[large].any():
+            return 0
+        lowest = np.full(len(large), np.inf)
+        np.minimum.at(lowest, ranking.category, ranking.score)
     above = ranking.image[ranking.score > lowest[large].max()]
     return int(np.bincount(above, minlength=len(results.per_image)).min())

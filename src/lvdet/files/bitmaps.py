@@ -36,16 +36,31 @@ def masks_from_bitmaps(bitmaps: NDArray[Any], source: str = "masks") -> Masks:
 
 def bitmaps_from_masks(masks: Masks, source: str = "masks") -> list[NDArray[np.bool_]]:
     """[height, width] pixels of each mask, True inside."""
-    try:
-        runs, offsets = _native.mask_runs(masks.columns, masks.height, masks.width, False)
-    except ValueError as error:
-        raise InputError(f"{source}: {error}") from None
+    runs, offsets = _runs(masks, source)
     bitmaps = []
     for row, (height, width) in enumerate(zip(masks.height, masks.width, strict=True)):
         of_row = runs[offsets[row] : offsets[row + 1]]
         inside = np.arange(len(of_row)) % 2 == 1
         bitmaps.append(np.repeat(inside, of_row).reshape(width, height).T)
     return bitmaps
+
+
+def areas_of_masks(masks: Masks, source: str = "masks") -> NDArray[np.float64]:
+    """[N] the number of pixels inside of each mask."""
+    runs, offsets = _runs(masks, source)
+    row = np.repeat(np.arange(len(masks)), np.diff(offsets))
+    inside = (np.arange(len(runs)) - offsets[row]) % 2
+    sums = np.bincount(row, weights=runs * inside, minlength=len(masks))
+    return sums.astype(np.float64)
+
+
+def _runs(masks: Masks, source: str) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+    """The runs of all masks, and where those of each begin; the first run is outside."""
+    try:
+        runs, offsets = _native.mask_runs(masks.columns, masks.height, masks.width, False)
+    except ValueError as error:
+        raise InputError(f"{source}: {error}") from None
+    return runs, offsets
 
 
 def _encode(bitmaps: NDArray[Any]) -> Masks:

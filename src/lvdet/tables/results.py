@@ -48,6 +48,8 @@ class Results:
     rows:       [M] int32, the row of each in `ranking`; None if rows are identical
     total:      detections in the file
     per_image, per_class: int64, their number for each of `ranking`'s image and category ids
+    lowest:     float64, the lowest score of each of `ranking`'s category ids, where rows with it
+                may not be in `ranking`; None to compute it from the rows
     """
 
     ranking: Ranking
@@ -56,6 +58,7 @@ class Results:
     total: int
     per_image: NDArray[np.int64]
     per_class: NDArray[np.int64]
+    lowest: NDArray[np.float64] | None = None
 
     def __repr__(self) -> str:
         held = f"{len(self.ranking):,} ranked, {len(self.detections):,} with boxes"
@@ -112,6 +115,7 @@ class Results:
         return replace(
             self,
             ranking=replace(self.ranking, score=score),
+            lowest=None,
             detections=self.detections.with_scores(inner),
         )
 
