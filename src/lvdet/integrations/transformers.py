@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lvdet.errors import InputError
 from lvdet.evaluation.evaluation_result import Evaluation
@@ -20,9 +21,14 @@ from lvdet.integrations.dataset_tables import ground_truth_table
 from lvdet.integrations.image_rows import ClassIds, ImageRows
 from lvdet.tables.detections import Detections
 from lvdet.tables.ground_truth import GroundTruth
+from lvdet.tables.problems import rows_of
 from lvdet.writers.arguments import to_numpy
 
-__all__ = ["TrainerMetrics", "detections_from_transformers"]
+__all__ = [
+    "TrainerMetrics",
+    "detections_from_transformers",
+    "ground_truth_from_transformers",
+]
 
 _SOURCE = "transformers"
 
@@ -47,17 +53,59 @@ def detections_from_transformers(
     return rows.detections()
 
 
+def ground_truth_from_transformers(
+    labels: Iterable[Mapping[str, Any]], *, class_ids: ClassIds | None = None
+) -> GroundTruth:
+    """The labels that an image processor made of annotations, as a table by COCO's rules: of each
+    image a dict of `image_id`, `orig_size`, `class_labels` and `boxes`, with `area`, `size` and
+    `iscrowd` where it has them.
+
+    Take them from the evaluation set. Those that the Trainer passes on can lack objects: it
+    shortens the tensors of the last batch to the number of its images.
+
+    class_ids: the class id of each label; by default labels are class ids
+    """
+    images: list[dict[str, Any]] = []
+    annotations: list[dict[str, Any]] = []
+    for target in labels:
+        image, (height, width) = _image_id(target), _array(target["orig_size"]).tolist()
+        images.append({"id": image, "height": height, "width": width})
+        box = _array(target["boxes"]).astype(np.float64).reshape(-1, 4)
+        box = from_format("cxcywhn", box, np.tile([float(width), float(height)], (len(box), 1)))
+        crowd = _array(target.get("iscrowd", np.zeros(len(box)))).tolist()
+        areas = _areas(target, box, height * width)
+        for place, label in enumerate(_array(target["class_labels"]).tolist()):
+            annotations.append(
+                {
+                    "id": len(annotations) + 1,
+                    "image_id": image,
+                    "category_id": label if class_ids is None else class_ids[label],
+                    "bbox": box[place].tolist(),
+                    "area": areas[place],
+                    "iscrowd": crowd[place],
+                }
+            )
+    listed = [*(class_ids.values() if isinstance(class_ids, Mapping) else class_ids or ())]
+    classes = {*listed, *(one["category_id"] for one in annotations)}
+    dataset = {
+        "annotations": annotations,
+        "categories": [{"id": one} for one in sorted(classes)],
+    }
+    images.sort(key=lambda one: one["id"])
+    return ground_truth_table(dataset, images, federated=False, with_masks=False)
+
+
 class TrainerMetrics:
     """`compute_metrics` for `transformers.Trainer`.
 
-        Trainer(…, compute_metrics=TrainerMetrics(image_processor, "lvis_v1_val.json"))
+        Trainer(…, compute_metrics=TrainerMetrics("lvis_v1_val.json", image_processor))
 
     The training arguments need `eval_do_concat_batches=False`, or `batch_eval_metrics=True`, which
     keeps only detections in memory. Names in the log are such as eval_fixed_APr; undefined metrics
     are left out. Each image counts once. `result` is the latest evaluation.
 
+    gt:        the annotations, whose image ids are the labels'; image sizes are read from them
     image_processor: its `post_process_object_detection` makes detections of the model's output
-    gt:        the annotations; None takes the labels of the evaluation set, by COCO's rules
     threshold: minimum score (exclusive); AP needs all detections, so the default is 0
     class_ids: the class id of each label; by default labels are class ids
     options:   those of `lvdet.evaluate`
@@ -65,20 +113,20 @@ class TrainerMetrics:
 
     def __init__(
         self,
+        gt: Annotations,
         image_processor: Any,
-        gt: Annotations | None = None,
         *,
         threshold: float = 0.0,
         class_ids: ClassIds | None = None,
         **options: Any,
     ) -> None:
         self.result: Evaluation | None = None
+        self._gt = gt if isinstance(gt, GroundTruth) else read_ground_truth(gt, masks=False)
         self._post_process = image_processor.post_process_object_detection
-        self._gt = gt
         self._threshold = threshold
         self._class_ids = class_ids
         self._options = {"iou": "bbox", **options}
-        self._start()
+        self._rows = ImageRows(_SOURCE, class_ids)
 
     def __call__(self, evaluation: Any, compute_result: bool = True) -> dict[str, float]:
         """Takes an `EvalPrediction`, of one batch or of all, and returns the metrics unless more
@@ -87,14 +135,11 @@ class TrainerMetrics:
         one_batch = len(labels) > 0 and isinstance(labels[0], Mapping)
         outputs = [evaluation.predictions] if one_batch else evaluation.predictions
         for output, batch in zip(outputs, [labels] if one_batch else labels, strict=True):
-            self._add(output, batch)
+            self._add(output, [_image_id(one) for one in batch])
         if not compute_result:
             return {}
-        gt = self._labels_table() if self._gt is None else self._gt
-        if not isinstance(gt, GroundTruth):
-            gt = self._gt = read_ground_truth(gt)
-        self.result = evaluate(gt, self._rows.detections(), **self._options)
-        self._start()
+        rows, self._rows = self._rows, ImageRows(_SOURCE, self._class_ids)
+        self.result = evaluate(self._gt, rows.detections(), **self._options)
         return {
             f"{protocol}_{name}": float(value)
             for protocol, metrics in self.result.items()
@@ -102,65 +147,26 @@ class TrainerMetrics:
             if not np.isnan(value)
         }
 
-    def _start(self) -> None:
-        self._rows = ImageRows(_SOURCE, self._class_ids)
-        self._images: list[dict[str, Any]] = []
-        self._annotations: list[dict[str, Any]] = []
-
-    def _add(self, output: Sequence[Any], labels: Sequence[Mapping[str, Any]]) -> None:
-        """Adds the detections of a batch, and its labels."""
+    def _add(self, output: Sequence[Any], image_ids: Sequence[int]) -> None:
+        """Adds the detections of a batch."""
         import torch
 
         logits, boxes = _logits_and_boxes(output)
-        sizes = np.stack([np.asarray(to_numpy(one["orig_size"])) for one in labels])
+        images = self._gt.images
+        rows = rows_of(images.ids, np.array(image_ids, dtype=np.int64))
+        for row, image in zip(rows.tolist(), image_ids, strict=True):
+            if row < 0:
+                raise InputError(f"{_SOURCE}: {self._gt.source} has no image {image}")
+            if images.height[row] <= 0 or images.width[row] <= 0:
+                raise InputError(f"{_SOURCE}: image {image} has no size in {self._gt.source}")
+        sizes = np.stack([images.height[rows], images.width[rows]], axis=1)
         results = self._post_process(
             _Output(torch.as_tensor(logits), torch.as_tensor(boxes)),
             threshold=self._threshold,
             target_sizes=torch.as_tensor(sizes),
         )
-        for one, target in zip(results, labels, strict=True):
-            image = int(np.asarray(to_numpy(target["image_id"])).item())
-            if image in self._rows:
-                continue
+        for image, one in zip(image_ids, results, strict=True):
             self._rows.add(image, one["boxes"], one["scores"], one["labels"])
-            if self._gt is None:
-                self._add_objects(image, target)
-
-    def _add_objects(self, image: int, target: Mapping[str, Any]) -> None:
-        """Adds the objects of an image."""
-        height, width = np.asarray(to_numpy(target["orig_size"])).tolist()
-        self._images.append({"id": image, "height": height, "width": width})
-        box = np.asarray(to_numpy(target["boxes"]), dtype=np.float64).reshape(-1, 4)
-        box = from_format("cxcywhn", box, np.tile([float(width), float(height)], (len(box), 1)))
-        labels = np.asarray(to_numpy(target["class_labels"])).tolist()
-        crowd = np.asarray(to_numpy(target.get("iscrowd", np.zeros(len(box))))).tolist()
-        area = _areas(target, box, height * width)
-        ids = self._class_ids
-        for place, label in enumerate(labels):
-            self._annotations.append(
-                {
-                    "id": len(self._annotations) + 1,
-                    "image_id": image,
-                    "category_id": label if ids is None else ids[label],
-                    "bbox": box[place].tolist(),
-                    "area": area[place],
-                    "iscrowd": crowd[place],
-                }
-            )
-
-    def _labels_table(self) -> GroundTruth:
-        """The labels of the evaluated images as annotations."""
-        ids = self._class_ids
-        listed = [] if ids is None else [*(ids.values() if isinstance(ids, Mapping) else ids)]
-        found = self._rows.detections().category_ids.tolist()
-        classes = {*listed, *found, *(one["category_id"] for one in self._annotations)}
-        images = sorted(self._images, key=lambda one: one["id"])
-        dataset = {
-            "images": images,
-            "annotations": self._annotations,
-            "categories": [{"id": one} for one in sorted(classes)],
-        }
-        return ground_truth_table(dataset, images, federated=False, with_masks=False)
 
 
 @dataclass(frozen=True)
@@ -185,11 +191,18 @@ def _logits_and_boxes(output: Sequence[Any]) -> tuple[Any, Any]:
     )
 
 
+def _image_id(target: Mapping[str, Any]) -> int:
+    return int(_array(target["image_id"]).item())
+
+
 def _areas(target: Mapping[str, Any], box: Any, pixels: float) -> list[float]:
     """Areas in the original image: the labels', which image processors scale with the image, else
     those of the boxes."""
     if "area" not in target or "size" not in target:
         return [float(one) for one in box[:, 2] * box[:, 3]]
-    height, width = np.asarray(to_numpy(target["size"])).tolist()
-    scale = pixels / (height * width)
-    return [float(one) * scale for one in np.asarray(to_numpy(target["area"])).reshape(-1)]
+    height, width = _array(target["size"]).tolist()
+    return [float(one) * pixels / (height * width) for one in _array(target["area"]).reshape(-1)]
+
+
+def _array(values: Any) -> NDArray[Any]:
+    return np.asarray(to_numpy(values))
