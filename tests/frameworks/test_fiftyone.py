@@ -4,6 +4,7 @@ installed, these tests run, and tests/integrations has what they recorded."""
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -63,7 +64,7 @@ def test_there_and_back() -> None:
     dt = detections_from_fiftyone(samples, "predictions", gt)
     assert dt.score.tolist() == [0.75, 0.5, 0.25, 0.9]
     for sample in samples:
-        out = detections_to_fiftyone(dt, gt)[sample.filepath]
+        out = detections_to_fiftyone(dt, gt)[Path(sample.filepath).name]
         sample["predictions"] = fo.Detections.from_dict(out)
     again = detections_from_fiftyone(samples, "predictions", gt)
     assert again.score.tolist() == dt.score.tolist()

@@ -52,15 +52,19 @@ def test_samples_may_be_fiftyone_s_own_objects() -> None:
     assert len(detections_from_fiftyone(objects, "predictions", gt)) == 4
 
 
-def test_annotations_from_a_file_know_the_images_by_name(tmp_path: Path) -> None:
-    """Whatever folder FiftyOne has them in."""
+@pytest.mark.parametrize("name", ["file_name", "coco_url"])
+def test_annotations_from_a_file_know_the_images_by_name(tmp_path: Path, name: str) -> None:
+    """Whatever folder FiftyOne has them in; LVIS v1 has addresses alone."""
     path = tmp_path / "annotations.json"
-    images = [{"id": 40 + n, "file_name": f"00000{n}.jpg", "width": 100} for n in (1, 2, 3)]
+    start = "" if name == "file_name" else "http://images/val2017/"
+    images = [{"id": 40 + n, name: f"{start}00000{n}.jpg", "width": 100} for n in (1, 2, 3)]
     classes = [{"id": 7, "name": "dog"}, {"id": 9, "name": "cat"}]
     for one in images:
         one["height"] = 200
     path.write_text(json.dumps({"images": images, "categories": classes, "annotations": []}))
-    dt = detections_from_fiftyone(SAMPLES, "predictions", lvdet.read_ground_truth(path))
+    gt = lvdet.read_ground_truth(path)
+    dt = detections_from_fiftyone(SAMPLES, "predictions", gt)
+    assert list(detections_to_fiftyone(dt, gt)) == ["000001.jpg", "000002.jpg", "000003.jpg"]
     assert dt.image_ids[dt.image].tolist() == [41, 41, 41, 43]
     assert dt.category_ids[dt.category].tolist() == [9, 9, 7, 7]
     np.testing.assert_allclose(dt.box[0], [10, 40, 30, 80])
@@ -70,10 +74,10 @@ def test_there_and_back() -> None:
     gt = ground_truth_from_fiftyone(SAMPLES, "ground_truth")
     dt = detections_from_fiftyone(SAMPLES, "predictions", gt)
     out = json.loads(json.dumps(detections_to_fiftyone(dt, gt)))
-    assert list(out) == [one["filepath"] for one in SAMPLES]
-    again = [{**one, "predictions": out[one["filepath"]]} for one in SAMPLES]
+    assert list(out) == ["000001.jpg", "000002.jpg", "000003.jpg"]
+    again = [{**one, "predictions": out[Path(one["filepath"]).name]} for one in SAMPLES]
     back = detections_from_fiftyone(again, "predictions", gt)
-    assert out["/data/val/000002.jpg"] == {"_cls": "Detections", "detections": []}
+    assert out["000002.jpg"] == {"_cls": "Detections", "detections": []}
     for name in ("image", "category", "score"):
         np.testing.assert_array_equal(getattr(back, name), getattr(dt, name))
     np.testing.assert_allclose(back.box, dt.box, rtol=1e-15)
@@ -142,6 +146,13 @@ def changed(change: Callable[[Json], Any], field: str = "predictions") -> Callab
         return ground_truth_from_fiftyone(samples, field, classes=["cat", "dog"])
 
     return read
+
+
+def test_images_need_names_of_their_own() -> None:
+    gt = ground_truth_from_fiftyone([SAMPLES[0], SAMPLES[0]], "ground_truth")
+    dt = detections_from_fiftyone([], "predictions", gt)
+    with pytest.raises(InputError, match="has images without a file name of their own"):
+        detections_to_fiftyone(dt, gt)
 
 
 def append(field: str, one: Json) -> Callable[[Json], Any]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import PurePath
 from typing import Any
 
 import numpy as np
@@ -64,6 +66,7 @@ def detections_from_fiftyone(samples: Iterable[Any], field: str, gt: GroundTruth
     """A field of samples as detections, for annotations that know the file names and the class
     names."""
     ids = dict(zip(gt.categories.names, gt.categories.ids.tolist(), strict=True))
+    gt = _with_names(gt)
     found, texts = [], []
     for sample in map(_plain, samples):
         texts.append(sample["filepath"])
@@ -87,8 +90,11 @@ def detections_from_fiftyone(samples: Iterable[Any], field: str, gt: GroundTruth
 
 
 def detections_to_fiftyone(detections: Detections, gt: GroundTruth) -> dict[str, dict[str, Any]]:
-    """The `Detections` of each image, by file name, as `fiftyone.Detections.from_dict` takes them;
-    without masks."""
+    """The `Detections` of each image, by file name without folders, as
+    `fiftyone.Detections.from_dict` takes them; without masks."""
+    names = [PurePath(name).name for name in _with_names(gt).images.file_names]
+    if len({*names}) < len(names):
+        raise InputError(f"{_SOURCE}: {gt.source} has images without a file name of their own")
     image_rows = rows_of(gt.images.ids, detections.image_ids)
     classes = rows_of(gt.categories.ids, detections.category_ids)
     for name, rows, ids in (
@@ -101,10 +107,10 @@ def detections_to_fiftyone(detections: Detections, gt: GroundTruth) -> dict[str,
     size = np.stack([gt.images.width[image], gt.images.height[image]], axis=1)
     box = detections.box / np.tile(size, 2)
     out: dict[str, dict[str, Any]] = {
-        name: {"_cls": "Detections", "detections": []} for name in gt.images.file_names
+        name: {"_cls": "Detections", "detections": []} for name in names
     }
     for row in range(len(detections)):
-        out[gt.images.file_names[image[row]]]["detections"].append(
+        out[names[image[row]]]["detections"].append(
             {
                 "_cls": "Detection",
                 "label": gt.categories.names[label[row]],
@@ -127,6 +133,15 @@ def metrics_to_fiftyone(result: Evaluation) -> dict[str, Any]:
             values = [float(one) for one in table[f"{protocol}.AP"]]
             out[protocol]["AP_per_class"] = defined(dict(zip(names, values, strict=True)))
     return out
+
+
+def _with_names(gt: GroundTruth) -> GroundTruth:
+    """The annotations with file names for all images: LVIS v1 has addresses instead, in folders
+    that FiftyOne does not keep."""
+    addresses = gt.images.addresses or ("",) * len(gt.images)
+    both = zip(gt.images.file_names, addresses, strict=True)
+    names = tuple(name or PurePath(address).name for name, address in both)
+    return replace(gt, images=replace(gt.images, file_names=names))
 
 
 def _plain(sample: Any) -> Mapping[str, Any]:
