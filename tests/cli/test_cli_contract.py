@@ -120,7 +120,6 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
     [
         (["lvdet", "e"], {"evaluate", "experiment"}),
         (["lvdet", "evaluate", "--dets"], {"--dets-per-image", "--dets-per-class"}),
-        (["lvdet", "calibrate", "fi"], {"fit"}),
     ],
 )
 def test_bash_completes_verbs_and_flags(words: list[str], expected: set[str]) -> None:

@@ -105,7 +105,8 @@ def on_a_terminal(*arguments: str | Path, **environment: str) -> str:
 @pytest.mark.parametrize("command", [["audit"], ["evaluate", "--errors"]])
 def test_on_a_terminal_of_80_columns(command: list[str], uncut: Tables, tmp_path: Path) -> None:
     """The command itself, with somebody looking."""
-    page = on_a_terminal(*command, *write_case(*uncut, tmp_path))
+    page = on_a_terminal(*command, *write_case(*uncut, tmp_path), NO_COLOR="")  # means unset
+    assert "\x1b[" in page
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\r", "", page)
     asked = lvdet.audit if command == ["audit"] else lvdet.diagnose
     require_whole(asked(*uncut).layouts(), plain)
@@ -123,5 +124,3 @@ def test_no_color_leaves_no_escape_sequence(truncated: Tables, tmp_path: Path) -
         assert "reading results" in page  # the progress is still drawn
         assert "warning: " in page
         assert "───" in page
-    empty = on_a_terminal(*arguments, NO_COLOR="")  # means unset
-    assert "\x1b[" in empty

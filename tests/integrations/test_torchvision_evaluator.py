@@ -58,7 +58,7 @@ def updated(
     return evaluator
 
 
-@settings(max_examples=6)
+@settings(max_examples=4)
 @given(seed=st.integers(0, 10**6), batch=st.integers(1, 4), side=st.integers(0, 1))
 def test_numbers_and_text_are_pycocotools_s(seed: int, batch: int, side: int) -> None:
     dataset, results = coco_case(seed, masks=True)

@@ -136,11 +136,10 @@ def metrics_to_fiftyone(result: Evaluation) -> dict[str, Any]:
 
 
 def _with_names(gt: GroundTruth) -> GroundTruth:
-    """The annotations with file names for all images: LVIS v1 has addresses instead, in folders
-    that FiftyOne does not keep."""
-    addresses = gt.images.addresses or ("",) * len(gt.images)
-    both = zip(gt.images.file_names, addresses, strict=True)
-    names = tuple(name or PurePath(address).name for name, address in both)
+    """The annotations with file names as FiftyOne has them. LVIS v1 names files by address, in
+    folders that FiftyOne does not keep."""
+    both = zip(gt.images.file_names, gt.images.addresses or ("",) * len(gt.images), strict=True)
+    names = tuple(PurePath(one).name if one == address else one for one, address in both)
     return replace(gt, images=replace(gt.images, file_names=names))
 
 
