@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # made about once.
 PYTEST_ARGS ?= -n 2 --dist worksteal
 
-.PHONY: demo docs docs-serve test test-long test-cpus bench bench-calibration bench-compare bench-inference bench-report bench-training lint format stub results clean
+.PHONY: demo docs docs-serve test test-long test-cpus test-frameworks bench bench-calibration bench-compare bench-inference bench-report bench-training lint format stub results clean
 
 demo: $(VENV)/.installed
 	$(BIN)/lvdet demo demo
@@ -17,7 +17,19 @@ test: $(VENV)/.tested-with
 
 test-long: $(VENV)/.tested-with
 	sh tests/install_chromium.sh
-	$(BIN)/python -m pytest $(PYTEST_ARGS) -m "long or hypothesis" --hypothesis-profile long
+	$(BIN)/python -m pytest $(PYTEST_ARGS) -m "(long or hypothesis) and not frameworks" --hypothesis-profile long
+
+# Adapters with the frameworks themselves, pinned, in an environment that sees what .venv has.
+FRAMEWORKS := .venv-frameworks
+
+test-frameworks: $(VENV)/.tested-with $(FRAMEWORKS)/.installed
+	$(FRAMEWORKS)/bin/python -m pytest -m frameworks tests/frameworks
+
+$(FRAMEWORKS)/.installed: tests/frameworks/requirements.txt | $(VENV)/.tested-with
+	$(PYTHON) -m venv $(FRAMEWORKS)
+	$(BIN)/python tests/frameworks/share_packages.py $(FRAMEWORKS)
+	$(FRAMEWORKS)/bin/python -m pip install --quiet --no-deps -r tests/frameworks/requirements.txt
+	touch $@
 
 # As on other CPUs, where rounding differs; CPU_ARGS go to pytest.
 test-cpus: $(VENV)/.tested-with
@@ -98,4 +110,4 @@ benchmarks/.venv/.installed: benchmarks/requirements.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) build demo benchmarks/.venv benchmarks/.cache
+	rm -rf $(VENV) $(FRAMEWORKS) build demo benchmarks/.venv benchmarks/.cache

@@ -10,4 +10,5 @@ NB_MODULE(_native, m) {
     lvdet::bind_bootstrap(m);
     lvdet::bind_calibrate(m);
     lvdet::bind_plausibility(m);
+    lvdet::bind_build(m);
 }

@@ -33,6 +33,7 @@ void bind_match(nb::module_& m);
 void bind_bootstrap(nb::module_& m);
 void bind_calibrate(nb::module_& m);
 void bind_plausibility(nb::module_& m);
+void bind_build(nb::module_& m);
 
 template <class T>
 using In = nb::ndarray<const T, nb::c_contig, nb::device::cpu>;

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import platform
+import re
 import signal
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import lvdet
@@ -72,12 +75,62 @@ def test_help_of_a_verb_has_examples(verb: str) -> None:
 
 
 def test_version() -> None:
-    assert lvdet_command("--version").good().out == f"{lvdet.__version__}\n"
+    first, *details = lvdet_command("--version", LVDET_THREADS="7").good().out.splitlines()
+    assert first == f"lvdet {lvdet.__version__}"
+    found = {line.split()[0]: line.split(maxsplit=1)[1] for line in details}
+    assert found["NumPy"] == np.__version__
+    assert found["Python"].startswith(platform.python_version())
+    assert found["CPU"].startswith(f"{platform.machine()}, compiled for ")
+    assert found["threads"] == "7"
+    assert re.match(r"(GCC|Clang|MSVC) \d+", found["compiler"])
+
+
+def test_the_version_names_the_commit_of_lvdet_alone(tmp_path: Path) -> None:
+    """A project's repository around an installed lvdet is not lvdet's."""
+    stated = lvdet_command("--version", LVDET_COMMIT="abc123").good().out
+    assert "\n  commit    abc123\n" in stated
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a", "-C", str(tmp_path)]
+    subprocess.run([*git, "init", "-q"], check=True)
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "theirs"], check=True)
+    code = """
+import pathlib, sys
+from lvdet.experiments import source_commit
+source_commit.__file__ = str(pathlib.Path(sys.argv[1]) / "source_commit.py")
+print(source_commit.source_commit())
+"""
+    assert python_program(code, tmp_path).good().out == "None\n"
 
 
 def test_as_a_module() -> None:
     code = "import runpy; runpy.run_module('lvdet', run_name='__main__')"
-    assert python_program(code, "--version").good().out == f"{lvdet.__version__}\n"
+    first = f"lvdet {lvdet.__version__}\n"
+    assert python_program(code, "--version").good().out.startswith(first)
+
+
+COMPLETE = """
+eval "$({command} --show-completion)"
+COMP_WORDS=({words}); COMP_CWORD={place}
+_lvdet_completion {command}
+printf '%s\\n' "${{COMPREPLY[@]}}"
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["lvdet", "e"], {"evaluate", "experiment"}),
+        (["lvdet", "evaluate", "--dets"], {"--dets-per-image", "--dets-per-class"}),
+    ],
+)
+def test_bash_completes_verbs_and_flags(words: list[str], expected: set[str]) -> None:
+    script = COMPLETE.format(command=COMMAND, words=" ".join(words), place=len(words) - 1)
+    assert set(shell_command(script).good().out.split()) == expected
+
+
+def test_completion_is_installed_for_the_current_shell(tmp_path: Path) -> None:
+    done = shell_command(f"export HOME={tmp_path}; {COMMAND} --install-completion; true").good()
+    assert "bash completion installed" in done.out
+    assert "_lvdet_completion" in (tmp_path / ".bash_completions" / "lvdet.sh").read_text()
 
 
 @pytest.mark.parametrize(

@@ -77,15 +77,15 @@ def test_colours(delta: str, expected: str) -> None:
     assert colour(delta) == expected
 
 
-@pytest.mark.parametrize("command", [["audit"], ["evaluate", "--errors"]])
-def test_on_a_terminal_of_80_columns(command: list[str], uncut: Tables, tmp_path: Path) -> None:
-    """The command itself, with somebody looking."""
+def on_a_terminal(*arguments: str | Path, **environment: str) -> str:
+    """What a successful command writes to a terminal of 80 columns."""
     ours, theirs = pty.openpty()
+    variables = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
     with subprocess.Popen(
-        [COMMAND, *command, *write_case(*uncut, tmp_path)],
+        [COMMAND, *arguments],
         stdout=theirs,
-        stderr=subprocess.DEVNULL,
-        env=os.environ | {"COLUMNS": "80", "TERM": "xterm"},
+        stderr=theirs,
+        env=variables | {"COLUMNS": "80", "TERM": "xterm-256color"} | environment,
     ) as process:
         os.close(theirs)
         page = b""
@@ -98,7 +98,29 @@ def test_on_a_terminal_of_80_columns(command: list[str], uncut: Tables, tmp_path
                 break
             page += part
     os.close(ours)
-    assert process.returncode == 0
-    plain = re.sub(r"\x1b\[[0-9;]*m", "", page.decode()).replace("\r\n", "\n")
+    assert process.returncode == 0, page.decode()
+    return page.decode().replace("\r\n", "\n")
+
+
+@pytest.mark.parametrize("command", [["audit"], ["evaluate", "--errors"]])
+def test_on_a_terminal_of_80_columns(command: list[str], uncut: Tables, tmp_path: Path) -> None:
+    """The command itself, with somebody looking."""
+    page = on_a_terminal(*command, *write_case(*uncut, tmp_path), NO_COLOR="")  # means unset
+    assert "\x1b[" in page
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\r", "", page)
     asked = lvdet.audit if command == ["audit"] else lvdet.diagnose
     require_whole(asked(*uncut).layouts(), plain)
+
+
+def test_no_color_leaves_no_escape_sequence(truncated: Tables, tmp_path: Path) -> None:
+    """Not in tables, warnings or progress; the words stay."""
+    gt, dt = write_case(*truncated, tmp_path)
+    for arguments, environment in (
+        (["--no-color", "evaluate", gt, dt, "--protocols", "fixed"], {}),
+        (["evaluate", gt, dt, "--protocols", "fixed"], {"NO_COLOR": "1"}),
+    ):
+        page = on_a_terminal(*arguments, **environment)
+        assert "\x1b" not in page
+        assert "reading results" in page  # the progress is still drawn
+        assert "warning: " in page
+        assert "───" in page

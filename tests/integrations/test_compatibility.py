@@ -20,7 +20,7 @@ from integrations.side_by_side import (
     indexed,
     printed,
 )
-from integrations.test_cocoeval import run, some_classes
+from integrations.test_cocoeval import compare, run, some_classes
 from lvdet.errors import InputError, LvdetError
 from lvdet.integrations.lvis import LVISEval, LVISVis
 from lvdet.integrations.pycocotools import COCO, COCOeval, Params, mask
@@ -159,6 +159,19 @@ def test_images_need_no_size_and_classes_no_name() -> None:
             found, _ = printed(gt.loadRes, copy.deepcopy(results))
             values.append(stats(printed(evaluate, gt, found, iou)[0]))
         np.testing.assert_array_equal(*values)
+
+
+@pytest.mark.parametrize("iou", ["bbox", "segm"])
+def test_ids_and_sizes_may_be_whole_floats(iou: str) -> None:
+    """As pandas writes them: elsewhere refused."""
+    dataset, results = coco_case(5, masks=iou == "segm")
+    for image in dataset["images"]:
+        image |= {name: float(image[name]) for name in ("id", "height", "width")}
+    for one in (*dataset["annotations"], *results):
+        one |= {name: float(one[name]) for name in ("image_id", "category_id")}
+    for one in dataset["categories"]:
+        one["id"] = float(one["id"])
+    compare(dataset, results, iou)
 
 
 def test_text_goes_through_sys_stdout() -> None:

@@ -33,18 +33,24 @@ VERBS = (
     "experiment",
 )
 INTERRUPTED = 130
+NO_COLOR = "--no-color"
 #: What typer raises for an invalid command line; typer does not export it.
 _UsageError: type[Any] = typer.BadParameter.__mro__[2]
 
 
 def _top(
     context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and build details, and exit.")
+    ] = False,
+    no_color: Annotated[
+        bool, typer.Option(NO_COLOR, help="Print no colors; the variable NO_COLOR=1 does the same.")
+    ] = False,
 ) -> None:
     if version:
-        from lvdet import __version__
+        from lvdet.cli.build_details import build_details
 
-        print(__version__)
+        print(build_details())
     elif context.invoked_subcommand is None:
         print(context.get_help())
 
@@ -54,7 +60,6 @@ def _app(verbs: Iterable[str]) -> typer.Typer:
         name="lvdet",
         help="Evaluate, calibrate, train and run large-vocabulary object detectors. Computes "
         "AP-Old, AP-Fixed and AP-Pool, exactly and fast.",
-        add_completion=False,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
         context_settings={"help_option_names": ["-h", "--help"]},
@@ -69,8 +74,18 @@ def _app(verbs: Iterable[str]) -> typer.Typer:
     return app
 
 
+def _colored(arguments: Sequence[str]) -> list[str]:
+    """The arguments without `--no-color`, which becomes the variable that all that is started here
+    sees."""
+    rest = [one for one in arguments if one != NO_COLOR]
+    if len(rest) < len(arguments):
+        os.environ["NO_COLOR"] = "1"
+    return rest
+
+
 def run(arguments: Sequence[str]) -> int:
     """Runs a command line (without the program name) and returns the exit code."""
+    arguments = _colored(arguments)
     try:
         # Load only the verb that was called: building the others takes as long as reading a small
         # file.

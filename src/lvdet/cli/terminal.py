@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from lvdet.cli.targets import require_target
 
@@ -20,9 +21,19 @@ if TYPE_CHECKING:
     from lvdet.rendering.table_text import Layout
 
 
+def plain() -> bool:
+    """Whether NO_COLOR asks for text without escape sequences."""
+    return bool(os.environ.get("NO_COLOR"))
+
+
+def styled(stream: TextIO) -> bool:
+    """Whether escape sequences may be written to a stream."""
+    return stream.isatty() and not plain()
+
+
 def warn(text: str) -> None:
     """Prints a warning to stderr, on one line."""
-    mark = "\033[33mwarning:\033[0m" if sys.stderr.isatty() else "warning:"
+    mark = "\033[33mwarning:\033[0m" if styled(sys.stderr) else "warning:"
     print(f"{mark} {text}", file=sys.stderr)
 
 
@@ -36,13 +47,22 @@ def note(text: str) -> None:
     print(f"note: {text}", file=sys.stderr)
 
 
+def _console(*, stderr: bool = False) -> Console:
+    from rich.console import Console
+
+    return Console(stderr=stderr, color_system=None if plain() else "auto")
+
+
 @contextmanager
 def progress_bar(title: str, /, *, unit: str = "bytes") -> Iterator[Update | None]:
     """A progress bar on stderr; yields None when stderr is not a terminal."""
     if not sys.stderr.isatty():
         yield None
         return
-    from rich.console import Console
+    if plain():
+        with _plain_bar(title) as update:
+            yield update
+        return
     from rich.progress import (
         BarColumn,
         DownloadColumn,
@@ -59,11 +79,30 @@ def progress_bar(title: str, /, *, unit: str = "bytes") -> Iterator[Update | Non
         BarColumn(),
         *(of_bytes if unit == "bytes" else (MofNCompleteColumn(), TextColumn(unit))),
         TimeRemainingColumn(),
-        console=Console(stderr=True),
+        console=_console(stderr=True),
         transient=True,
     ) as bar:
         task = bar.add_task(title, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@contextmanager
+def _plain_bar(title: str) -> Iterator[Update]:
+    """A percentage that is redrawn without escape sequences, and is wiped away at the end."""
+    shown = ""
+
+    def show(text: str) -> None:
+        nonlocal shown
+        if text != shown:
+            print(f"\r{text:<{len(shown)}}", end="", file=sys.stderr, flush=True)
+            shown = text
+
+    show(title)
+    try:
+        yield lambda done, total: show(f"{title} {done / total:.0%}" if total else title)
+    finally:
+        show("")
+        print("\r", end="", file=sys.stderr, flush=True)
 
 
 RESULT_ENDINGS = (".json", ".md", ".tex")
@@ -89,9 +128,7 @@ def finish(result: Result, outputs: Sequence[Path] | None = None) -> None:
 def print_evaluation(result: Evaluation) -> None:
     """Prints the table of protocols, drawn if the terminal is wide enough, or as plain text."""
     if sys.stdout.isatty():
-        from rich.console import Console
-
-        console, table = Console(), drawn_table(result)
+        console, table = _console(), drawn_table(result)
         if fits(console, table):
             console.print(table)
             if result.agnostic_recall:
@@ -109,9 +146,7 @@ def print_tables(title: str, layouts: Sequence[Layout]) -> None:
 
         print(f"{title}\n\n{text(layouts)}" if title else f"\n{text(layouts)}")
         return
-    from rich.console import Console
-
-    draw_tables(Console(), title, layouts)
+    draw_tables(_console(), title, layouts)
 
 
 def draw_tables(console: Console, title: str, layouts: Sequence[Layout]) -> None:

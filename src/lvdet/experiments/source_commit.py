@@ -9,19 +9,24 @@ from pathlib import Path
 
 def source_commit() -> str | None:
     """The commit of lvdet's source, marked if files were changed; None if unknown. `LVDET_COMMIT`
-    sets it if there is no repository."""
+    sets it if there is no repository. A repository in which lvdet is merely installed does not
+    count."""
     if given := os.environ.get("LVDET_COMMIT"):
         return given
-    folder = Path(__file__).parent
     try:
-        done = subprocess.run(
-            ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"],
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            timeout=10,
-            check=True,
-        )
+        _git("ls-files", "--error-unmatch", Path(__file__).name)
+        return _git("describe", "--always", "--dirty", "--abbrev=12", "--exclude=*") or None
     except (OSError, subprocess.SubprocessError):
         return None
-    return done.stdout.strip() or None
+
+
+def _git(*arguments: str) -> str:
+    done = subprocess.run(
+        ["git", *arguments],
+        cwd=Path(__file__).parent,
+        capture_output=True,
+        text=True,
+        timeout=10,
+        check=True,
+    )
+    return done.stdout.strip()

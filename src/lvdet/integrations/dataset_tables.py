@@ -41,7 +41,7 @@ def evaluate_dataset(
     )
     if set(class_ids) != {one["id"] for one in dataset["categories"]}:
         options.setdefault("classes", [int(one) for one in class_ids])
-    gt = _ground_truth(dataset, images, federated=federated, with_masks=iou != "bbox")
+    gt = ground_truth_table(dataset, images, federated=federated, with_masks=iou != "bbox")
     return evaluate(gt, _detections(results, iou), iou=iou, exact_lvis=exact_lvis, **options)
 
 
@@ -72,10 +72,10 @@ def _outlined(result: Annotation) -> Annotation:
     return {"segmentation": [[x, y, x, y + h, x + w, y + h, x + w, y]]}
 
 
-def _ground_truth(
+def ground_truth_table(
     dataset: Record, images: Sequence[Record], *, federated: bool, with_masks: bool
 ) -> GroundTruth:
-    """The annotations of images as a table."""
+    """The annotations of images, given by ascending id, as a table."""
     source = "ground truth"
     categories = sorted(
         {one["id"]: one for one in dataset["categories"]}.values(), key=lambda one: one["id"]
@@ -89,7 +89,9 @@ def _ground_truth(
     found = masks(rows, source) if with_masks else None
     height, width = image_sizes(images, [] if found is None else [(found, image)])
     gt = GroundTruth(
-        images=Images(image_ids, height, width, ("",) * len(images)),
+        images=Images(
+            image_ids, height, width, tuple(str(one.get("file_name", "")) for one in images)
+        ),
         categories=Categories(
             category_ids,
             tuple(str(one.get("name", one["id"])) for one in categories),

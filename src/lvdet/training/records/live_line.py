@@ -26,7 +26,7 @@ class LiveLine:
         text = record_text(record, steps)
         if self.terminal:
             width = shutil.get_terminal_size().columns - 1
-            print(f"\r{text[:width]}\033[K", end="", file=self.stream, flush=True)
+            print(f"\r{text[:width]:<{width}}", end="", file=self.stream, flush=True)
             self._drawn = True
             return
         self._count += 1
