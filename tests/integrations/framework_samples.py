@@ -52,7 +52,7 @@ def per_image(annotations: Json, results: list[Json]) -> Iterator[ImageDetection
         if one["image_id"] in by_image and one["category_id"] in row_of:
             by_image[one["image_id"]].append(one)
     for image_id, rows in by_image.items():
-        box = np.array([one["bbox"] for one in rows], dtype=np.float64).reshape(-1, 4)
+        box = np.array([_box(one) for one in rows], dtype=np.float64).reshape(-1, 4)
         corners = np.concatenate([box[:, :2], box[:, :2] + box[:, 2:]], axis=1)
         yield ImageDetections(
             image_id,
@@ -60,3 +60,10 @@ def per_image(annotations: Json, results: list[Json]) -> Iterator[ImageDetection
             np.array([one["score"] for one in rows], dtype=np.float32),
             np.array([row_of[one["category_id"]] for one in rows], dtype=np.int64),
         )
+
+
+def _box(row: Json) -> list[float]:
+    if "bbox" in row:
+        return row["bbox"]
+    height, width = row["segmentation"]["size"]
+    return [0.0, 0.0, width / 2, height / 2]

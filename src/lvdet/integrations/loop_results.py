@@ -72,9 +72,9 @@ class LoopResults:
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
         self._folder = Path(tempfile.mkdtemp(prefix=".lvdet-", dir=folder))
-        self._path = self._folder / "detections.parquet"
+        self.path = self._folder / "detections.parquet"
         self._writer = TopKWriter(
-            self._path,
+            self.path,
             dets_per_class=dets_per_class,
             dets_per_image=dets_per_image,
             category_ids=category_ids,
@@ -89,20 +89,23 @@ class LoopResults:
         corners: [n, 4] x1, y1, x2, y2; widths and heights are computed in their own type, as in
                  the frameworks' own evaluators
         """
-        if image_id in self._writer:
-            self._repeated += 1
-            return
         box = np.asarray(to_numpy(corners)).reshape(-1, 4)
         size = box[:, 2:] - box[:, :2]
-        self._writer.add(
-            image_id, np.concatenate([box[:, :2], size], axis=1), scores, labels, masks
-        )
+        box = np.concatenate([box[:, :2], size], axis=1)
+        self.add_boxes(image_id, box, scores, labels, masks)
+
+    def add_boxes(self, image_id: Any, box: Any, scores: Any, labels: Any, masks: Any) -> None:
+        """Adds an image with boxes as x, y, width and height."""
+        if image_id in self._writer:
+            self._repeated += 1
+        else:
+            self._writer.add(image_id, box, scores, labels, masks)
 
     def share(self) -> Share:
         """Completes this process's file."""
         images = list(self._writer.images)
         self._writer.close()
-        return Share(self._path, images, self._repeated)
+        return Share(self.path, images, self._repeated)
 
     def join(self, shares: Sequence[Share], target: Path | None = None) -> Path:
         """Joins the files of all processes, in one of them. An image that several processes saw
