@@ -189,12 +189,13 @@ def evaluate_in_two_passes(
         todo = _own(shares, boxes)
         evaluator.reset()
         for inputs in data_loader:
+            rows: dict[int, Rows] = {}
             for given in inputs:
-                image_id = given["image_id"]
-                if image_id in todo:
-                    todo.remove(image_id)
-                    rows = kept.next(image_id)
-                    evaluator.add_rows(image_id, rows, _masks(model, given, rows))
+                if given["image_id"] in todo:
+                    todo.remove(given["image_id"])
+                    rows[given["image_id"]] = kept.next(given["image_id"])
+            for image_id, masks in _masks(model, inputs, rows):
+                evaluator.add_rows(image_id, rows.pop(image_id), masks)
         evaluator.gather(None, everywhere=True)  # until all have read the file
         boxes.remove()
     return evaluator.evaluate() or {}
@@ -225,20 +226,37 @@ def _without_masks(model: Any) -> Iterator[None]:
         heads.mask_on = True
 
 
-def _masks(model: Any, given: Input, rows: Rows) -> Masks:
-    """The masks of an image's boxes, some boxes at a time."""
-    if not len(rows):
-        return no_masks(0)
-    images = model.preprocess_image([given])
+def _masks(
+    model: Any, inputs: Sequence[Input], rows: Mapping[int, Rows]
+) -> Iterator[tuple[int, Masks]]:
+    """Images and the masks of their boxes. The whole batch is computed, because what pads an image
+    reaches into its features."""
+    images = model.preprocess_image(inputs)
     features = model.backbone(images.tensor)
-    resized = np.array(images.image_sizes[0], dtype=np.float64)
-    size = np.array([given.get("height", resized[0]), given.get("width", resized[1])], np.int64)
-    corners = rows.corners * np.tile((resized / size)[::-1], 2)
+    for place, given in enumerate(inputs):
+        if given["image_id"] in rows:
+            own = {name: level[place : place + 1] for name, level in features.items()}
+            resized = tuple(images.image_sizes[place])
+            size = given.get("height", resized[0]), given.get("width", resized[1])
+            of_image = rows[given["image_id"]]
+            yield given["image_id"], _masks_of_image(model, own, resized, size, of_image)
+
+
+def _masks_of_image(
+    model: Any,
+    features: Mapping[str, torch.Tensor],
+    resized: tuple[int, ...],
+    size: tuple[int, int],
+    rows: Rows,
+) -> Masks:
+    """The masks of an image's boxes, some boxes at a time."""
+    scale = np.array(resized) / np.array(size)
+    corners = rows.corners * np.tile(scale[::-1], 2)
     at_a_time = max(1, MASK_VALUES // (model.roi_heads.num_classes * MASK_SIDE**2))
-    made = []
+    made = [no_masks(0)]
     for begin in range(0, len(rows), at_a_time):
         of = slice(begin, begin + at_a_time)
-        part = Instances(tuple(images.image_sizes[0]))
+        part = Instances(resized)
         part.pred_boxes = Boxes(torch.as_tensor(corners[of], dtype=torch.float32)).to(model.device)
         part.pred_classes = torch.as_tensor(rows.label[of], device=model.device)
         (part,) = model.roi_heads.forward_with_given_boxes(features, [part])

@@ -25,7 +25,6 @@ from lvdet.evaluation.protocols import (
 from lvdet.files.detection_files import write_tables
 from lvdet.files.stream import detection_tables
 from lvdet.matching.match_options import MatchOptions
-from lvdet.tables.categories import Categories
 from lvdet.tables.detections import Detections
 from lvdet.tables.ground_truth import GroundTruth
 from lvdet.writers.arguments import to_numpy
@@ -168,11 +167,16 @@ def evaluate_results(
     return evaluate_pair(load_pair(gt, results, plan.needs, options), plan)
 
 
-def label_ids(categories: Categories, names: Sequence[str] | None) -> list[int]:
-    """The category id of each label 0, 1, …: by name if `names` are the annotations' own,
+def label_ids(gt: GroundTruth, names: Sequence[str] | None) -> list[int]:
+    """The category id of each label 0, 1, …: by name if the annotations have all of the `names`,
     otherwise in the order of the ids."""
-    ids: list[int] = categories.ids.tolist()
-    by_name = dict(zip(categories.names, ids, strict=True))
-    if names is not None and len(by_name) == len(ids) and sorted(names) == sorted(by_name):
+    ids: list[int] = gt.categories.ids.tolist()
+    by_name = dict(zip(gt.categories.names, ids, strict=True))
+    if names is not None and len(by_name) == len(ids) and by_name.keys() >= set(names):
         return [by_name[name] for name in names]
+    if names is not None and len(names) != len(ids):
+        raise InputError(
+            f"{gt.source}: has {len(ids):,} classes, but the detector has {len(names):,}, and some "
+            "of their names differ"
+        )
     return ids

@@ -122,7 +122,7 @@ class FixedAPMetric(BaseMetric):  # type: ignore[misc]
             names = (self.dataset_meta or {}).get("classes")
             self._found = LoopResults(
                 self._gt,
-                label_ids(self._gt.categories, names),
+                label_ids(self._gt, names),
                 dets_per_class=self.topk,
                 folder=None if self._outfile is None else self._outfile.parent,
             )
