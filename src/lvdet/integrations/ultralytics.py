@@ -7,7 +7,7 @@ metrics.lvdet["bbox"]["fixed"].AP
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +56,9 @@ class _Evaluated(DetectionValidator):  # type: ignore[misc]
         # Ultralytics' own list of all detections stays empty.
         self.is_custom_json = self.build_gdict = False
         self.gdict = None
-        names = [model.names[label] for label in sorted(model.names)]
+        names = model.names  # by label, or in their order
+        if isinstance(names, Mapping):
+            names = [names[label] for label in sorted(names)]
         self._known = KnownImages(self.gt)
         self._found = LoopResults(
             self.gt,
