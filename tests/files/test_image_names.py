@@ -267,3 +267,24 @@ def test_every_unknown_name_is_listed(tmp_path: Path) -> None:
     found = [(problem.row, problem.what) for problem in check(gt, given)]
     assert [row for row, _ in found] == [1, 3, 4]
     assert found[2][1] == f"image_id 999 is not in {gt} (1 detection)"
+
+
+def test_numbers_of_file_names_are_named(tmp_path: Path) -> None:
+    """Ultralytics writes the number in a file's name, whatever the image's id."""
+    gt = save(
+        tmp_path / "gt.json",
+        {
+            "images": [{"id": 5, "height": 9, "width": 9, "file_name": "val/000000000099.jpg"}],
+            "categories": [{"id": 3, "name": "a"}],
+            "annotations": [],
+        },
+    )
+    path = save(tmp_path / "r.json", json.dumps(rows([99, 98])))
+    texts = [problem.what for problem in check(gt, path)]
+    first, second = (text for text in texts if text.startswith("image_id"))
+    assert first.endswith(
+        "(1 detection); image 5 is val/000000000099.jpg: write image ids, not file names"
+    )
+    assert second == f"image_id 98 is not in {gt} (1 detection)"
+    with pytest.raises(lvdet.InputError, match=r"image 5 is val/000000000099\.jpg"):
+        lvdet.evaluate(gt, path)

@@ -17,7 +17,7 @@ from lvdet.tables.detections import Detections
 from lvdet.tables.drawn_images import WITH_BOXES, drawn_images
 from lvdet.tables.ground_truth import GroundTruth
 from lvdet.tables.masks import NONE, Masks, no_masks
-from lvdet.tables.problems import unknown_id
+from lvdet.tables.problems import file_numbers, unknown_id
 from lvdet.tables.results import Ranking, Results
 from lvdet.tables.values import Problem, require, require_limit
 from lvdet.threads import thread_count
@@ -245,7 +245,10 @@ def _unknown_images(
     gt: GroundTruth, columns: dict[str, Any], source: str, places: RowPlaces | None
 ) -> Iterator[Problem]:
     """One problem per image that is not in the annotations, at the first of its rows."""
-    for index in range(len(gt.images), len(columns["image_ids"])):
+    unknown = range(len(gt.images), len(columns["image_ids"]))
+    numbers = file_numbers(gt) if unknown else {}
+    for index in unknown:
+        image_id = int(columns["image_ids"][index])
         first = int(columns["first_of_image"][index])
         if places is not None:
             first = int(places.of(np.array([first]))[0])
@@ -253,7 +256,8 @@ def _unknown_images(
             source,
             gt.source,
             "image_id",
-            columns["image_ids"][index],
+            image_id,
             columns["per_image"][index],
             first,
+            numbers.get(image_id, ""),
         )

@@ -98,18 +98,33 @@ def unknown_ids(
     if reported:
         rows = rows[~np.isin(rows, np.fromiter(reported, dtype=np.int64))]
     found, first, counts = np.unique(column[rows], return_index=True, return_counts=True)
+    numbers = file_numbers(gt) if name == "image_id" else {}
     for index, row, count in sorted(
         zip(found.tolist(), rows[first].tolist(), counts.tolist(), strict=True), key=lambda x: x[1]
     ):
         if detections.file_row is not None:
             row = int(detections.file_row[row])
-        yield unknown_id(detections.source, gt.source, name, ids[index], count, row)
+        value, hint = int(ids[index]), numbers.get(int(ids[index]), "")
+        yield unknown_id(detections.source, gt.source, name, value, count, row, hint)
 
 
-def unknown_id(source: str, truth: str, name: str, value: int, count: int, row: int) -> Problem:
+def unknown_id(
+    source: str, truth: str, name: str, value: int, count: int, row: int, hint: str
+) -> Problem:
     """The problem of an id that is not in the annotations."""
     detection = f"{count:,} detection{'' if count == 1 else 's'}"
-    return Problem(source, f"{name} {value} is not in {truth} ({detection})", int(row))
+    return Problem(source, f"{name} {value} is not in {truth} ({detection}){hint}", int(row))
+
+
+def file_numbers(gt: GroundTruth) -> dict[int, str]:
+    """Hints for ids that are numbers of file names, as Ultralytics writes them: by number, which
+    image has it."""
+    found = {}
+    for image_id, name in zip(gt.images.ids.tolist(), gt.images.file_names, strict=True):
+        stem = name.rpartition("/")[2].partition(".")[0]
+        if stem.isascii() and stem.isdigit():
+            found[int(stem)] = f"; image {image_id} is {name}: write image ids, not file names"
+    return found
 
 
 def image_rows(gt: GroundTruth, detections: Detections | Ranking) -> NDArray[np.int32]:
