@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import torch
 from torch.utils.data import DataLoader
+from torch_images import random_images
 
 from lvdet.integrations.torchmetrics import MeanAveragePrecision
-from torch_images import random_images
 
 lightning = pytest.importorskip("lightning")
 pytestmark = pytest.mark.filterwarnings("ignore")

@@ -254,7 +254,7 @@ def _ids(images: Sequence[SeenImage]) -> NDArray[np.int64]:
 
 
 def _sizes(images: Sequence[SeenImage]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Height and width of each image, by its masks; 0 where there are none."""
+    """Height and width of each image, by its masks; 0 without masks."""
     size = np.zeros((2, len(images)), dtype=np.int32)
     for place, one in enumerate(images):
         for objects in (one.predictions, *(() if one.target is None else (one.target.objects,))):

@@ -5,7 +5,7 @@
     8         length of all that follows
     4         length of the header
     …         header: JSON, with the settings and the number of rows of each kind
-    …         the columns of `part_columns.LAYOUT`, one after the other, little-endian
+    …         the columns of `part_columns.LAYOUT`, in this order, little-endian
     16        BLAKE2b of everything before
 
 Nothing is executed, and nothing is allocated that the bytes are not long enough for.
