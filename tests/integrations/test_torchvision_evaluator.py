@@ -100,16 +100,22 @@ def summaries(text: str) -> list[str]:
 
 def test_updates_are_cumulative_and_images_count_once() -> None:
     dataset, results = coco_case(3, masks=False)
-    evaluator, _ = printed(updated, dataset, rounded(results), ["bbox"])
+    found = predictions(dataset, rounded(results))
+    first, *rest = sorted(found, key=lambda image: len(found[image]), reverse=True)
+    assert found[first]
+    evaluator, _ = printed(CocoEvaluator, indexed(COCO_SIDES[1][0], dataset), ["bbox"])
+    evaluator.update({first: found[first]})
     printed(evaluator.accumulate)
-    once = evaluator.coco_eval["bbox"].eval["precision"]
-    evaluator.update(predictions(dataset, rounded(results)))
+    evaluator.update({first: {}} | {image: found[image] for image in rest})
     printed(evaluator.accumulate)
-    np.testing.assert_array_equal(evaluator.coco_eval["bbox"].eval["precision"], once)
-    assert sorted(evaluator.img_ids) == sorted(one["id"] for one in dataset["images"])
+    whole, _ = printed(updated, dataset, rounded(results), ["bbox"])
+    printed(whole.accumulate)
+    ours, theirs = (one.coco_eval["bbox"].eval["precision"] for one in (evaluator, whole))
+    np.testing.assert_array_equal(ours, theirs)
+    assert sorted(evaluator.img_ids) == sorted(found)
 
 
-def test_params_are_the_callers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_params_are_the_callers() -> None:
     dataset, results = coco_case(3, masks=False)
     evaluator, _ = printed(updated, dataset, rounded(results), ["bbox"])
     evaluator.coco_eval["bbox"].params.iouThrs = np.array([0.5])
@@ -178,6 +184,9 @@ def test_a_class_without_an_id_is_refused() -> None:
     rows = ImageRows("frames", class_ids={0: 17, 2: 18})
     rows.add(1, [[0, 0, 2, 3]], [0.5], [2])
     assert rows.detections().category_ids.tolist() == [18]
-    for label in (1, -1):
+    with pytest.raises(InputError, match="image 2: labels go from 1 to 1, but class_ids has 2"):
+        rows.add(2, [[0, 0, 2, 3]], [0.5], [1])
+    listed = ImageRows("frames", class_ids=[17, 18])
+    for label in (2, -1):
         with pytest.raises(InputError, match=f"image 2: labels go from {label} to {label}, but"):
-            rows.add(2, [[0, 0, 2, 3]], [0.5], [label])
+            listed.add(2, [[0, 0, 2, 3]], [0.5], [label])

@@ -130,7 +130,7 @@ class CocoEvaluator:
         """The predictions as COCO's result dicts, with boxes or with masks."""
         return [
             {"image_id": image, "category_id": category_id, "score": score} | shape
-            for image in sorted(self._rows)
+            for image in self._rows
             for category_id, score, shape in zip(
                 self._rows[image].category_id.tolist(),
                 self._rows[image].score.tolist(),
