@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oracles.cases import decoded
+
 Json = dict[str, Any]
 
 
@@ -60,6 +62,21 @@ def per_image(annotations: Json, results: list[Json]) -> Iterator[ImageDetection
             np.array([one["score"] for one in rows], dtype=np.float32),
             np.array([row_of[one["category_id"]] for one in rows], dtype=np.int64),
         )
+
+
+def bitmaps(annotations: Json, results: list[Json]) -> dict[int, NDArray[np.bool_]]:
+    """[n, height, width] masks of each image's detections, in the order of `per_image`."""
+    known = set(class_ids(annotations))
+    found: dict[int, NDArray[np.bool_]] = {}
+    for image in annotations["images"]:
+        rows = [
+            decoded(one["segmentation"])
+            for one in results
+            if one["image_id"] == image["id"] and one["category_id"] in known
+        ]
+        shape = (-1, image["height"], image["width"])
+        found[image["id"]] = np.array(rows, dtype=bool).reshape(shape if rows else (0, *shape[1:]))
+    return found
 
 
 def _box(row: Json) -> list[float]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from integrations.framework_samples import ImageDetections, class_ids, per_image
+from integrations.framework_samples import ImageDetections, bitmaps, class_ids, per_image
 from oracles.cases import lvis_case
 from oracles.lvis_reference import LVIS  # makes lvis importable
 
@@ -82,10 +82,10 @@ def test_ap_old_is_detectron2_s(catalogue: Any, tmp_path: Path, seed: int, *, ma
     ]
     catalogue(annotations)
     sizes = {one["id"]: (one["height"], one["width"]) for one in annotations["images"]}
-    rng = np.random.default_rng(seed)
+    shapes = bitmaps(annotations, results) if masks else {}
     batches = []
     for image in per_image(annotations, results):
-        drawn = rng.random((len(image), *sizes[image.image_id])) < 0.5 if masks else None
+        drawn = shapes.get(image.image_id)
         given = {"image_id": image.image_id}
         batches.append((given, outputs(image, sizes[image.image_id], drawn)))
     if not annotations["annotations"] or not any(len(one["instances"]) for _, one in batches):

@@ -134,6 +134,24 @@ def test_the_file_holds_the_same_numbers(engine: SimpleNamespace, tmp_path: Path
     assert [one.name for one in (tmp_path / "out").iterdir()] == ["lvis.bbox.json"]
 
 
+def test_the_file_is_bounded(engine: SimpleNamespace, tmp_path: Path) -> None:
+    """Images have more detections than any budget keeps."""
+    _, path, (first, second, *_), _ = case(SEEDS[0], tmp_path)
+    metric = engine.metric(str(path), topk=310, outfile_prefix=str(tmp_path / "bounded"))
+    rng = np.random.default_rng(0)
+    for image, count in ((first, 400), (second, 20)):
+        corners = np.sort(rng.random((count, 2, 2)), axis=1).reshape(count, 4) * 50
+        scores = rng.random(count).astype(np.float32)
+        labels = np.zeros(count, dtype=np.int64)
+        many = ImageDetections(image.image_id, corners.astype(np.float32), scores, labels)
+        metric.process({}, [sample(many)])
+    metric.evaluate(2)
+    rows = json.loads((tmp_path / "bounded.bbox.json").read_text())
+    # The best 310 of the class, and those of the second image, which are among its best 300.
+    assert 310 <= len(rows) < 330
+    assert sum(row["image_id"] == second.image_id for row in rows) == 20
+
+
 def test_a_second_epoch_starts_anew(engine: SimpleNamespace, tmp_path: Path) -> None:
     annotations, path, images, _ = case(SEEDS[2], tmp_path)
     metric = engine.metric(str(path))
@@ -150,20 +168,23 @@ def test_processes_with_a_repeated_image(
     engine: SimpleNamespace, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """As with MMEngine's sampler, which fills up the last batch with images of the first."""
-    annotations, path, images, results = case(SEEDS[1], tmp_path)
-    metrics = [engine.metric(str(path), topk=3) for _ in range(2)]
+    annotations, path, images, results = case(24, tmp_path)
+    again = max(images[::2], key=len)
+    metrics = [engine.metric(str(path)) for _ in range(2)]
     for place, metric in enumerate(metrics):
-        metric.process({}, [sample(image) for image in [*images[place::2], images[0]]])
+        metric.process({}, [sample(image) for image in [*images[place::2], again]])
     other = metrics[1]._results().share()
     engine.gathered = lambda share: [share, other]
     with caplog.at_level(logging.INFO, "mm"):
         found = metrics[0].evaluate(len(images))
-    # Both add images[0] at the end: the first process has it already.
+    # Both add it at the end: the first process has it already.
     assert "2 images were seen again" in caplog.text
     order = [one.image_id for one in [*images[::2], *images[1::2]]]
     ranked = sorted(results, key=lambda row: order.index(row["image_id"]))
-    reference = expected(annotations, ranked, 3)
+    reference = expected(annotations, ranked, 10_000)
     assert {name: found[name] for name in reference} == pytest.approx(reference, abs=1e-12)
+    doubled = [*ranked, *again.results(class_ids(annotations))]
+    assert expected(annotations, doubled, 10_000) != pytest.approx(reference)
     engine.main = False
     engine.gathered = lambda share: [share]
     metrics[0].process({}, [sample(images[0])])
