@@ -20,6 +20,7 @@ pytestmark = [
 ]
 
 assert LVIS
+pytest.importorskip("detectron2", reason="needs Detectron2: see CONTRIBUTING.md, Frameworks")
 Json = dict[str, Any]
 
 

@@ -20,6 +20,7 @@ pytestmark = [
 ]
 
 assert LVIS
+pytest.importorskip("mmengine", reason="needs MMDetection: see CONTRIBUTING.md, Frameworks")
 
 
 class Operators(ModuleType):
