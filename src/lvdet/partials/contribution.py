@@ -22,7 +22,7 @@ from lvdet.tables.masks import no_masks
 from lvdet.tables.matches import Matches
 from lvdet.tables.outcomes import Outcomes
 from lvdet.tables.problems import rows_of
-from lvdet.tables.results import Results
+from lvdet.tables.results import Results, ScoreFacts
 from lvdet.threads import thread_count
 
 
@@ -65,8 +65,7 @@ def part_of(
     category = rows_of(category_ids, detections.category_ids)[detections.category]
     category_rows = _native.count_rows(category, len(category_ids))
     image_rows = _native.count_rows(image, len(image_ids))
-    lowest = np.full(len(category_ids), np.inf)
-    np.minimum.at(lowest, category, detections.score)
+    scores = ScoreFacts.of(category, detections.score, len(category_ids))
     counting = counted_classes(gt, ranking, selected, options.exact_lvis)
     in_budgets = np.zeros(len(category_ids), dtype=np.uint8)
     place = rows_of(category_ids, detections.category_ids)
@@ -93,7 +92,8 @@ def part_of(
     in_table = np.empty(len(matches), dtype=np.int32)
     in_table[order] = np.arange(len(matches), dtype=np.int32)
     part = PartColumns(
-        *(image_ids, image_rows, category_ids, category_rows, lowest, in_budgets),
+        *(image_ids, image_rows, category_ids, category_rows),
+        *(scores.lowest, scores.highest, scores.outside, in_budgets),
         *(image, category, detections.score, position),
         matches.detection[order],
         *outcomes.columns,
@@ -130,7 +130,7 @@ def pair_of(
         int(part.image_rows.sum()),
         part.image_rows,
         part.category_rows,
-        part.lowest,
+        ScoreFacts(part.lowest, part.highest, part.outside),
     )
     if len(part.objects):
         truth = np.zeros((len(gt.categories), part.objects.shape[1] - 1), dtype=np.int64)

@@ -151,7 +151,7 @@ def _require_valid(columns: Mapping[str, NDArray[Any]], sizes: Mapping[str, int]
     wrong += [name for name in _RISING if (columns[name][1:] <= columns[name][:-1]).any()]
     wrong += [
         name
-        for name in ("image_rows", "category_rows", "drawn_place", "objects")
+        for name in ("image_rows", "category_rows", "outside", "drawn_place", "objects")
         if (columns[name] < 0).any()
     ]
     image, position = columns["image"], columns["position"]
