@@ -70,8 +70,8 @@ class Results:
     rows:       [M] int32, the row of each in `ranking`; None if rows are identical
     total:      detections in the file
     per_image, per_class: int64, their number for each of `ranking`'s image and category ids
-    scores:     facts about all scores of each of `ranking`'s category ids, where they are known;
-                else they are those of the ranking
+    scores:     facts about all scores of each of `ranking`'s category ids; None if only the scores
+                in the ranking are known
     """
 
     ranking: Ranking
