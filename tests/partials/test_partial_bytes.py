@@ -147,6 +147,14 @@ def test_columns_that_lie_are_refused() -> None:
     refused("in_budgets", 0, 2)
 
 
+def test_matches_of_classes_that_do_not_exist_are_refused() -> None:
+    one = lvdet.Partial.of(GT, DT)
+    ids = one.part.category_ids + 10**6
+    data = replace(one, part=replace(one.part, category_ids=ids)).to_bytes()
+    with pytest.raises(lvdet.InputError, match="of classes that do not exist"):
+        lvdet.Partial.from_bytes(data).evaluate(GT)
+
+
 def test_bytes_of_another_version_or_type() -> None:
     data = some_bytes()
     with pytest.raises(lvdet.InputError, match="version 2, expected 1"):
