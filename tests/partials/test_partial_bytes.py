@@ -145,6 +145,9 @@ def test_columns_that_lie_are_refused() -> None:
     refused("image_rows", 0, 1)
     refused("category_rows", 0, 0)
     refused("in_budgets", 0, 2)
+    refused("wrong", 0, 16)
+    refused("bits", -1, 4)  # of 10 thresholds, 2 are in the last byte
+    refused("outside", 0, -1)
 
 
 def test_matches_of_classes_that_do_not_exist_are_refused() -> None:
