@@ -145,6 +145,17 @@ def test_columns_that_lie_are_refused() -> None:
     refused("image_rows", 0, 1)
     refused("category_rows", 0, 0)
     refused("in_budgets", 0, 2)
+    refused("wrong", 0, 16)
+    refused("bits", -1, 4)  # of 10 thresholds, 2 are in the last byte
+    refused("outside", 0, -1)
+
+
+def test_matches_of_classes_that_do_not_exist_are_refused() -> None:
+    one = lvdet.Partial.of(GT, DT)
+    ids = one.part.category_ids + 10**6
+    data = replace(one, part=replace(one.part, category_ids=ids)).to_bytes()
+    with pytest.raises(lvdet.InputError, match="of classes that do not exist"):
+        lvdet.Partial.from_bytes(data).evaluate(GT)
 
 
 def test_bytes_of_another_version_or_type() -> None:

@@ -15,7 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lvdet
+from lvdet.evaluation.truncation import Cuts
+from lvdet.limits.budgets import apply
 from lvdet.partials import part_columns
+from lvdet.tables.results import Results
 from oracles.cases import coco_case, lvis_case
 from oracles.lvis_reference import cut_per_class, evaluate_lvis
 from partitions import merged_somehow, parts_of, written
@@ -125,23 +128,68 @@ def test_budgets_bound_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(np.bincount(one.part.image).max() == 7 for one in by_image)
 
 
-@given(seed=st.integers(0, 1000), limit=st.sampled_from([5, 20, 60]), cap=st.integers(2, 12))
-def test_truncation_is_seen_in_partials(seed: int, limit: int, cap: int) -> None:
-    """Results re-ranked with a class cap: the warnings depend on rows that budgets drop."""
-    gt, dt = lvdet.simulate(images=20, classes=12, dets_per_image=60, seed=seed)
-    order = np.argsort(-dt.score, kind="stable")
-    rank = np.empty(len(dt), dtype=np.int64)
-    for kind in range(len(dt.category_ids)):
-        rows = order[dt.category[order] == kind]
-        rank[rows] = np.arange(len(rows))
-    dt = dt[np.flatnonzero(rank < 10 * cap)]
-    settings = {"dets_per_image": limit, "dets_per_class": cap, "classes": gt.categories.ids[1:]}
-    settings["classes"] = settings["classes"].tolist()
+@given(seed=st.integers(0, 1000), cap=st.integers(20, 60), above=st.booleans())
+def test_truncation_is_seen_in_partials(seed: int, cap: int, above: bool) -> None:
+    """Results with a class cap: whether a limit per image re-ranks them depends on rows of other
+    classes and on rows that no budget keeps."""
+    gt, dt = lvdet.simulate(images=5, classes=6, dets_per_image=200, seed=seed)
+    keep = apply([lvdet.PerClass(cap)], dt)
+    assert keep is not None
+    dt = dt[keep]
+    certain = Cuts.of(gt, Results.of(dt)).certain
+    settings = {
+        "protocols": ["old"],
+        "dets_per_image": certain + above,
+        "classes": gt.categories.ids[::2].tolist(),
+    }
     single = lvdet.evaluate(gt, dt, **settings)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(part_columns, "DRAWN_IMAGES", 0)
         merged = merged_somehow(parts_of(gt, dt, seed, 3, **settings), seed)
     assert written(merged.evaluate(gt)) == written(single)
+
+
+@pytest.mark.parametrize("wrong", ["corners", "classes", "percentages"])
+def test_implausible_files_are_seen_in_partials(wrong: str) -> None:
+    """The sample shows it, although budgets keep little else."""
+    gt, dt = lvdet.simulate(images=60, classes=12, dets_per_image=60, seed=1)
+    if wrong == "corners":
+        box = dt.box.copy()
+        box[:, 2:] += box[:, :2]
+        dt = replace(dt, box=box)
+    elif wrong == "classes":
+        dt = replace(dt, category_ids=dt.category_ids + 1)
+    else:
+        score = 100 * dt.score
+        score[7] = 99.5
+        dt = dt.with_scores(score)
+    settings = {"protocols": ["fixed"], "dets_per_class": 3}
+    single = lvdet.evaluate(gt, dt, **settings)
+    assert single.warnings
+    parts = parts_of(gt, dt, 0, 3, **settings)
+    for tree in range(4):
+        assert written(merged_somehow(parts, tree).evaluate(gt)) == written(single)
+
+
+@pytest.mark.parametrize(
+    "column", ["id", "image", "category", "box", "area", "ignore", "crowd", "negative", "images"]
+)
+def test_other_annotations_are_other_ground_truth(column: str, tmp_path: Path) -> None:
+    gt, dt = read_case(*lvis_case(3, False), tmp_path)
+    one = lvdet.Partial.of(gt, dt)
+    assert gt.negative is not None
+    if column == "negative":
+        changed: Any = replace(gt.negative, category=gt.negative.category[::-1].copy())
+        changed.category[0] = (changed.category[0] + 1) % len(gt.categories)
+    elif column == "images":
+        changed = replace(gt.images, width=gt.images.width + np.int32(1))
+    else:
+        changed = getattr(gt, column).copy()
+        first = changed.reshape(-1)[:1]
+        first[:] = ~first if changed.dtype == bool else (first == 0) + 0
+    with pytest.raises(lvdet.InputError, match="is not the ground truth of this partial"):
+        one.evaluate(replace(gt, **{column: changed}))
+    assert one.evaluate(replace(gt))
 
 
 def test_numbers_are_those_of_lvis(tmp_path: Path) -> None:

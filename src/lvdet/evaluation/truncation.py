@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from lvdet.limits.budgets import Budget, PerClass, PerImage, PerImageClass
 from lvdet.tables.ground_truth import GroundTruth
 from lvdet.tables.problems import category_rows
-from lvdet.tables.results import Results
+from lvdet.tables.results import Results, ScoreFacts
 
 #: Limits that tools are known to truncate at. If an image or class has exactly one of these numbers
 #: and none has more, that is hardly an accident.
@@ -150,12 +150,11 @@ def _certain(gt: GroundTruth, results: Results, cut: int) -> int:
     large = results.per_class >= cut
     if (results.per_image > 0).sum() < len(gt.images):
         return 0
-    lowest = results.lowest
-    if lowest is None:
+    scores = results.scores
+    if scores is None:
         held = np.bincount(ranking.category, minlength=len(large))
         if (held < results.per_class)[large].any():
             return 0
-        lowest = np.full(len(large), np.inf)
-        np.minimum.at(lowest, ranking.category, ranking.score)
-    above = ranking.image[ranking.score > lowest[large].max()]
+        scores = ScoreFacts.of(ranking.category, ranking.score, len(large))
+    above = ranking.image[ranking.score > scores.lowest[large].max()]
     return int(np.bincount(above, minlength=len(results.per_image)).min())

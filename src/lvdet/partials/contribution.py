@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lvdet import _native
+from lvdet.errors import InputError
 from lvdet.evaluation.class_subsets import counted_classes
 from lvdet.evaluation.pair import Pair
 from lvdet.matching.match import AREAS, match
@@ -22,7 +23,7 @@ from lvdet.tables.masks import no_masks
 from lvdet.tables.matches import Matches
 from lvdet.tables.outcomes import Outcomes
 from lvdet.tables.problems import rows_of
-from lvdet.tables.results import Results
+from lvdet.tables.results import Results, ScoreFacts
 from lvdet.threads import thread_count
 
 
@@ -65,8 +66,7 @@ def part_of(
     category = rows_of(category_ids, detections.category_ids)[detections.category]
     category_rows = _native.count_rows(category, len(category_ids))
     image_rows = _native.count_rows(image, len(image_ids))
-    lowest = np.full(len(category_ids), np.inf)
-    np.minimum.at(lowest, category, detections.score)
+    scores = ScoreFacts.of(category, detections.score, len(category_ids))
     counting = counted_classes(gt, ranking, selected, options.exact_lvis)
     in_budgets = np.zeros(len(category_ids), dtype=np.uint8)
     place = rows_of(category_ids, detections.category_ids)
@@ -93,7 +93,8 @@ def part_of(
     in_table = np.empty(len(matches), dtype=np.int32)
     in_table[order] = np.arange(len(matches), dtype=np.int32)
     part = PartColumns(
-        *(image_ids, image_rows, category_ids, category_rows, lowest, in_budgets),
+        *(image_ids, image_rows, category_ids, category_rows),
+        *(scores.lowest, scores.highest, scores.outside, in_budgets),
         *(image, category, detections.score, position),
         matches.detection[order],
         *outcomes.columns,
@@ -110,6 +111,10 @@ def pair_of(
     gt: GroundTruth, part: PartColumns, options: MatchOptions, form: Form, source: str
 ) -> Pair:
     """Annotations and the rows of a part, with the match that the rows had in their parts."""
+    classes = rows_of(gt.categories.ids, part.category_ids)
+    of_matched = classes[part.category[part.matched]]
+    if (of_matched < 0).any() or (classes[part.object_category] < 0).any():
+        raise InputError("the partial is damaged: it has matches of classes that do not exist")
     ranking = part.ranking(source)
     boxed = part.boxed
     detections = Detections(
@@ -130,15 +135,14 @@ def pair_of(
         int(part.image_rows.sum()),
         part.image_rows,
         part.category_rows,
-        part.lowest,
+        ScoreFacts(part.lowest, part.highest, part.outside),
     )
     if len(part.objects):
         truth = np.zeros((len(gt.categories), part.objects.shape[1] - 1), dtype=np.int64)
-        known = rows_of(gt.categories.ids, part.category_ids)
-        np.add.at(truth, known[part.object_category], part.objects[:, :-1])
+        np.add.at(truth, classes[part.object_category], part.objects[:, :-1])
     else:
         truth = _truth(gt, options, form)
-    matches = _matches(gt, part, options, truth)
+    matches = _matches(gt, part, options, of_matched, truth)
     return Pair(gt, results, options, matches=matches)
 
 
@@ -175,11 +179,14 @@ def _truth(gt: GroundTruth, options: MatchOptions, form: Form) -> NDArray[np.int
 
 
 def _matches(
-    gt: GroundTruth, part: PartColumns, options: MatchOptions, truth: NDArray[np.int64]
+    gt: GroundTruth,
+    part: PartColumns,
+    options: MatchOptions,
+    category: NDArray[np.int32],
+    truth: NDArray[np.int64],
 ) -> Matches:
-    """The match of the rows, ordered anew."""
-    classes = rows_of(gt.categories.ids, part.category_ids)
-    image, category = part.image[part.matched], classes[part.category[part.matched]]
+    """The match of the rows, ordered anew; category: [K] of the matched rows."""
+    image = part.image[part.matched]
     score = part.score[part.matched]
     # By image, class and rank in it: the order among equal scores where images are ranked together.
     _, cell = np.unique(image.astype(np.int64) * len(gt.categories) + category, return_inverse=True)

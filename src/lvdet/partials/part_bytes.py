@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lvdet.errors import InputError
+from lvdet.matching.match import AREAS
 from lvdet.partials.part_columns import LAYOUT, PartColumns, Size
 
 MAGIC, VERSION = b"lvdetPRT", 1
@@ -87,7 +88,7 @@ def from_bytes(data: bytes | bytearray | memoryview, thresholds: Any) -> tuple[A
     columns = _columns(
         view[_START.size + len(text) : -_CHECK], {**sizes, "bytes": (levels + 7) // 8}
     )
-    _require_valid(columns, sizes)
+    _require_valid(columns, sizes, levels)
     return header, PartColumns(**columns)
 
 
@@ -145,13 +146,15 @@ def _columns(view: memoryview, sizes: Mapping[str, int]) -> dict[str, NDArray[An
     return found
 
 
-def _require_valid(columns: Mapping[str, NDArray[Any]], sizes: Mapping[str, int]) -> None:
+def _require_valid(
+    columns: Mapping[str, NDArray[Any]], sizes: Mapping[str, int], levels: int
+) -> None:
     """Raises for values that no partial has, so that kernels can take the columns as they are."""
     wrong = [name for name, of in _REFERS.items() if not _inside(columns[name], sizes[of])]
     wrong += [name for name in _RISING if (columns[name][1:] <= columns[name][:-1]).any()]
     wrong += [
         name
-        for name in ("image_rows", "category_rows", "drawn_place", "objects")
+        for name in ("image_rows", "category_rows", "outside", "drawn_place", "objects")
         if (columns[name] < 0).any()
     ]
     image, position = columns["image"], columns["position"]
@@ -161,7 +164,10 @@ def _require_valid(columns: Mapping[str, NDArray[Any]], sizes: Mapping[str, int]
     wrong += [] if later.all() else ["position"]
     wrong += [] if np.isfinite(columns["score"]).all() else ["score"]
     wrong += [name for name in ("contested", "drawn") if not _distinct(columns[name])]
-    wrong += [] if (columns["in_budgets"] <= 1).all() else ["in_budgets"]
+    unused = {"in_budgets": 1, "wrong": len(AREAS), "bits": levels % 8, "reached": levels % 8}
+    for name, used in unused.items():  # the other bits of a byte, the last one of thresholds
+        last = columns[name][..., -1:] if columns[name].ndim > 1 else columns[name]
+        wrong += [name] if used and (last >> used).any() else []
     for ids, rows in (("image", "image_rows"), ("category", "category_rows")):
         held = np.bincount(columns[ids], minlength=len(columns[rows])) if not wrong else 0
         wrong += [] if wrong or (held <= columns[rows]).all() else [rows]

@@ -28,6 +28,8 @@ LAYOUT: MappingProxyType[str, tuple[str, tuple[Size, ...]]] = MappingProxyType(
         "category_ids": ("<i8", ("classes",)),
         "category_rows": ("<i8", ("classes",)),
         "lowest": ("<f8", ("classes",)),
+        "highest": ("<f8", ("classes",)),
+        "outside": ("<i8", ("classes",)),
         "in_budgets": ("|u1", ("classes",)),
         "image": ("<i4", ("rows",)),
         "category": ("<i4", ("rows",)),
@@ -58,8 +60,8 @@ class PartColumns:
     """Columns as in `LAYOUT`.
 
     image_ids, image_rows: the images, and the number of detections of each
-    category_ids, category_rows, lowest: the classes, the number of detections of each, and their
-        lowest score (infinite if there are none)
+    category_ids, category_rows: the classes, and the number of detections of each
+    lowest, highest, outside: `ScoreFacts` of each class
     in_budgets:  whether budgets count the detections of a class
     image, category, score, position: the rows, with their places in the whole
     matched:     rows that can be correct or incorrect, rising
@@ -76,6 +78,8 @@ class PartColumns:
     category_ids: NDArray[np.int64]
     category_rows: NDArray[np.int64]
     lowest: NDArray[np.float64]
+    highest: NDArray[np.float64]
+    outside: NDArray[np.int64]
     in_budgets: NDArray[np.uint8]
     image: NDArray[np.int32]
     category: NDArray[np.int32]
@@ -196,7 +200,8 @@ def joined(parts: Sequence[PartColumns]) -> PartColumns:
     image_place[order] = np.arange(len(order), dtype=np.int32)
     category_ids = np.unique(np.concatenate([part.category_ids for part in parts]))
     category_rows = np.zeros(len(category_ids), dtype=np.int64)
-    lowest = np.full(len(category_ids), np.inf)
+    lowest, highest = np.full(len(category_ids), np.inf), np.full(len(category_ids), -np.inf)
+    outside = np.zeros(len(category_ids), dtype=np.int64)
     in_budgets = np.zeros(len(category_ids), dtype=np.uint8)
     moved = []
     first: dict[str, int] = dict.fromkeys(("images", "rows", "matched"), 0)
@@ -204,6 +209,8 @@ def joined(parts: Sequence[PartColumns]) -> PartColumns:
         of = np.searchsorted(category_ids, part.category_ids).astype(np.int32)
         category_rows[of] += part.category_rows
         lowest[of] = np.minimum(lowest[of], part.lowest)
+        highest[of] = np.maximum(highest[of], part.highest)
+        outside[of] += part.outside
         in_budgets[of] |= part.in_budgets
         image = image_place[first["images"] : first["images"] + len(part.image_ids)]
         moved.append(
@@ -231,6 +238,8 @@ def joined(parts: Sequence[PartColumns]) -> PartColumns:
         "category_ids": category_ids,
         "category_rows": category_rows,
         "lowest": lowest,
+        "highest": highest,
+        "outside": outside,
         "in_budgets": in_budgets,
     }
     whole = PartColumns(**columns)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from lvdet.plausibility.finding import Finding
@@ -22,10 +24,9 @@ def misread_scores(
 ) -> list[Finding]:
     """Whether scores are all equal, on another scale, or reversed, judged on a sample of verified
     detections."""
-    score = results.ranking.score
     low, high = float(sample.score.min()), float(sample.score.max())
-    rows = len(score)
-    if low == high and rows >= _FEWEST and (score == low).all():
+    rows = _rows(results)
+    if low == high and rows >= _FEWEST and _every_score(results)[:2] == (low, low):
         return [
             Finding(
                 "constant-scores",
@@ -41,12 +42,34 @@ def misread_scores(
     return found if reversed_ is None else [*found, reversed_]
 
 
-def _scale(results: Results, low: float, high: float) -> list[Finding]:
-    if (low >= 0 and high <= 1) or len(results.ranking.score) < _FEWEST:
-        return []
-    score = results.ranking.score
-    low, high = float(score.min()), float(score.max())
+class _Scores(NamedTuple):
+    """The lowest and the highest of scores, and how many are not in [0, 1]."""
+
+    lowest: float
+    highest: float
+    outside: int
+
+
+def _rows(results: Results) -> int:
+    """How many scores facts are known about."""
+    return len(results.ranking) if results.scores is None else results.total
+
+
+def _every_score(results: Results) -> _Scores:
+    """Facts about all scores: of the whole file, if they are known."""
+    score, known = results.ranking.score, results.scores
+    if known is not None:
+        ends = float(known.lowest.min()), float(known.highest.max())
+        return _Scores(*ends, int(known.outside.sum()))
     outside = int(((score < 0) | (score > 1)).sum())
+    return _Scores(float(score.min()), float(score.max()), outside)
+
+
+def _scale(results: Results, low: float, high: float) -> list[Finding]:
+    rows = _rows(results)
+    if (low >= 0 and high <= 1) or rows < _FEWEST:
+        return []
+    low, high, outside = _every_score(results)
     percent = low >= 0 and 10 < high <= 100
     what = "are percentages" if percent else "look like logits" if low < 0 else "exceed 1"
     remedy = "Divide them by 100." if percent else "Write probabilities, such as a sigmoid's."
@@ -56,7 +79,7 @@ def _scale(results: Results, low: float, high: float) -> list[Finding]:
             outside,
             {"lowest": low, "highest": high},
             f"Scores of {results.source} {what}: they lie between {low:g} and {high:g}, "
-            f"{outside:,} of {len(score):,} outside 0 to 1.",
+            f"{outside:,} of {rows:,} outside 0 to 1.",
             remedy,
             changes_ap=False,
         )

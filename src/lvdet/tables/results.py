@@ -39,6 +39,28 @@ class Ranking:
         return len(self.score)
 
 
+@dataclass(frozen=True, eq=False)
+class ScoreFacts:
+    """What is known of the scores of each class in a file, kept or not.
+
+    lowest, highest: float64; infinite and minus infinite for classes without detections
+    outside: int64, how many scores are not in [0, 1]
+    """
+
+    lowest: NDArray[np.float64]
+    highest: NDArray[np.float64]
+    outside: NDArray[np.int64]
+
+    @staticmethod
+    def of(category: NDArray[np.int32], score: NDArray[np.float64], classes: int) -> ScoreFacts:
+        """Of all scores, by class."""
+        lowest, highest = np.full(classes, np.inf), np.full(classes, -np.inf)
+        np.minimum.at(lowest, category, score)
+        np.maximum.at(highest, category, score)
+        outside = np.bincount(category[(score < 0) | (score > 1)], minlength=classes)
+        return ScoreFacts(lowest, highest, outside)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Results:
     """The detections that budgets count, and those of them that can be matched.
@@ -48,8 +70,8 @@ class Results:
     rows:       [M] int32, the row of each in `ranking`; None if rows are identical
     total:      detections in the file
     per_image, per_class: int64, their number for each of `ranking`'s image and category ids
-    lowest:     float64, the lowest score of each of `ranking`'s category ids, where rows with it
-                may not be in `ranking`; None to compute it from the rows
+    scores:     facts about all scores of each of `ranking`'s category ids; None if only the scores
+                in the ranking are known
     """
 
     ranking: Ranking
@@ -58,7 +80,7 @@ class Results:
     total: int
     per_image: NDArray[np.int64]
     per_class: NDArray[np.int64]
-    lowest: NDArray[np.float64] | None = None
+    scores: ScoreFacts | None = None
 
     def __repr__(self) -> str:
         held = f"{len(self.ranking):,} ranked, {len(self.detections):,} with boxes"
@@ -115,7 +137,7 @@ class Results:
         return replace(
             self,
             ranking=replace(self.ranking, score=score),
-            lowest=None,
+            scores=None,
             detections=self.detections.with_scores(inner),
         )
 

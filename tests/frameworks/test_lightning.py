@@ -1,18 +1,21 @@
-"""The torchmetrics metric in a Lightning loop; where Lightning is installed."""
+"""The torchmetrics metric in a Lightning loop."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import lightning
 import pytest
 import torch
 from torch.utils.data import DataLoader
-from torch_images import random_images
 
+from integrations.torch_images import random_images
 from lvdet.integrations.torchmetrics import MeanAveragePrecision
 
-lightning = pytest.importorskip("lightning")
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [
+    pytest.mark.frameworks,
+    pytest.mark.filterwarnings("default"),  # those of the framework and of its packages
+]
 
 
 def test_log_dict_in_a_validation_loop() -> None:
