@@ -196,8 +196,8 @@ def _image_id(target: Mapping[str, Any]) -> int:
 
 
 def _areas(target: Mapping[str, Any], box: Any, pixels: float) -> list[float]:
-    """Areas in the original image: the labels', which image processors scale with the image; without
-    them, those of the boxes."""
+    """Areas in the original image: from the labels, which image processors scale with the image, or
+    from the boxes if there are none."""
     if "area" not in target or "size" not in target:
         return [float(one) for one in box[:, 2] * box[:, 3]]
     height, width = _array(target["size"]).tolist()
