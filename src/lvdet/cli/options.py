@@ -10,7 +10,11 @@ import typer
 from lvdet.threads import set_threads
 
 Annotations: TypeAlias = Annotated[
-    Path, typer.Argument(metavar="GT", help="LVIS or COCO annotations (.json, .json.gz); a path, or s3://, gs:// or hf://.")
+    Path,
+    typer.Argument(
+        metavar="GT",
+        help="LVIS or COCO annotations (.json, .json.gz); a path, or s3://, gs:// or hf://.",
+    ),
 ]
 Results: TypeAlias = Annotated[
     str,

@@ -18,7 +18,7 @@ from lvdet.files.stores import Stored
 #: Bytes of one request at most, and the number of requests under way at once. Their product is
 #: held in memory.
 PART, REQUESTS = 1 << 23, 8
-#: Parts that are no further apart than this are fetched by one request.
+#: The widest gap between parts that one request fetches.
 _GAP = 1 << 18
 
 
@@ -53,7 +53,7 @@ class Arriving:
 
     @property
     def stored(self) -> Stored:
-        """The object as it was when its first byte was asked for; raises if there is none."""
+        """The object as it was when it was opened; raises if it does not exist."""
         return self._opened.result()
 
     def want(self, spans: Iterable[tuple[int, int]]) -> None:
@@ -141,7 +141,7 @@ class Arriving:
 
     def _receive(self, begin: int, end: int, arrival: Future[None]) -> None:
         if self._closed:
-            arrival.cancel()  # whoever waits for it hears of it
+            arrival.cancel()  # else a reader would wait forever
         if not arrival.set_running_or_notify_cancel():
             return
         try:

@@ -26,8 +26,7 @@ _ADDRESS = re.compile(r"(s3|gs|hf):/{1,2}(?=[^/])")
 
 
 class RemotePath(os.PathLike[str]):
-    """The address of an object. It remembers which version of it was read first: another one is
-    refused."""
+    """The address of an object. Once a version has been read, any other is refused."""
 
     def __init__(self, address: str, size: int | None = None) -> None:
         self._address, self._size = address, size
@@ -218,8 +217,8 @@ def _matches(names: list[str], parts: list[str]) -> bool:
 def in_turn(
     paths: Sequence[InputPath], begin: Callable[[RemotePath], None]
 ) -> Generator[InputPath, None, None]:
-    """The paths, one after the other. `begin` is called with a remote one, and with those that
-    follow, so that they arrive meanwhile. What has arrived of one is removed before the next."""
+    """The paths in order. `begin` is called with each remote path and with those that follow, so
+    that they arrive meanwhile. What has arrived for one path is removed before the next."""
     begun: set[RemotePath] = set()
     try:
         for place, path in enumerate(paths):
