@@ -18,6 +18,7 @@ json::Control control_of(const ControlArray& array) {
     if (array) {
         control.bytes = array->data();
         control.cancel = array->data() + 1;
+        if (array->size() > 2) control.arrived = array->data() + 2;
     }
     return control;
 }
@@ -68,8 +69,9 @@ nb::dict read_annotations_json(int descriptor, bool masks, int threads, std::siz
     json::AnnotationFile file;
     nb::dict out;
     out["failure"] = failure_of([&] {
-        json::read_annotations(json::File(descriptor), masks, threads, chunk, control_of(control),
-                               file);
+        json::File source(descriptor);
+        source.control = control_of(control);
+        json::read_annotations(source, masks, threads, chunk, source.control, file);
     });
     out["problems"] = problem_list(file.problems);
     out["problem_count"] = file.problem_count;
@@ -153,13 +155,14 @@ nb::dict collect_json(Collector& collector, int descriptor, bool masks, int thre
                       const std::optional<FilePlace>& place, std::int64_t most,
                       const ImageNames* names) {
     static const ImageNames unknown;
-    const json::File file = place ? json::File(descriptor, place->size) : json::File(descriptor);
+    json::File file = place ? json::File(descriptor, place->size) : json::File(descriptor);
+    file.control = control_of(control);
     json::Place at = place ? place->at : json::Place{};
     json::DetectionReport report;
     nb::dict out;
     out["failure"] = failure_of([&] {
         json::read_detections(file, at, most, masks, names ? *names : unknown, threads, chunk,
-                              control_of(control), collector, report);
+                              file.control, collector, report);
     });
     const bool more = out["failure"].is_none() && !at.ended;
     out["place"] = more ? nb::cast(FilePlace{at, file.size}) : nb::none();

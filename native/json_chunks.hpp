@@ -16,12 +16,14 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <cstring>
 #include <mutex>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "json_text.hpp"
@@ -38,25 +40,34 @@ struct FileError : std::runtime_error {
     std::int64_t byte, row;
 };
 
-// Shared with a watching thread: bytes read so far, and a request to stop.
+struct Cancelled : std::runtime_error {
+    Cancelled() : std::runtime_error("cancelled") {}
+};
+
+// Shared with a watching thread: bytes read so far, a request to stop and, for a file that is still
+// arriving, how many of its first bytes are there.
 struct Control {
     std::int64_t* bytes = nullptr;
     std::int64_t* cancel = nullptr;
+    std::int64_t* arrived = nullptr;
     void advance(std::int64_t count) const {
         if (bytes) std::atomic_ref(*bytes).fetch_add(count, std::memory_order_relaxed);
     }
     bool cancelled() const {
         return cancel && std::atomic_ref(*cancel).load(std::memory_order_relaxed) != 0;
     }
-};
-
-struct Cancelled : std::runtime_error {
-    Cancelled() : std::runtime_error("cancelled") {}
+    void await(std::int64_t end) const {
+        while (arrived && std::atomic_ref(*arrived).load(std::memory_order_acquire) < end) {
+            if (cancelled()) throw Cancelled();
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+    }
 };
 
 struct File {
     int descriptor;
     std::int64_t size;
+    Control control{};
 
     explicit File(int fd) : File(fd, 0) {
         struct stat status{};
@@ -68,6 +79,7 @@ struct File {
     // Up to `count` bytes from `offset`; fewer only at the end of the file.
     std::size_t read(std::int64_t offset, char* into, std::size_t count) const {
         count = std::min(count, static_cast<std::size_t>(std::max<std::int64_t>(size - offset, 0)));
+        control.await(offset + static_cast<std::int64_t>(count));
         std::size_t done = 0;
         while (done < count) {
             const ssize_t got =

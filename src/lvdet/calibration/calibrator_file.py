@@ -14,7 +14,6 @@ import json
 import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,8 @@ from lvdet.calibration.fitting import Fitted, Recipe
 from lvdet.calibration.labelled_scores import require_iou_threshold
 from lvdet.calibration.maps import Floats, Lines, LogOdds, Map, Steps
 from lvdet.errors import InputError
+from lvdet.files.opening import read_content
+from lvdet.files.remote_path import input_path
 from lvdet.files.writing import write_whole
 from lvdet.matching.match_options import IOU_KINDS
 from lvdet.tables.categories import FREQUENCIES, Categories
@@ -84,9 +85,9 @@ def write_record(record: Record, path: str | os.PathLike[str]) -> None:
 
 def read_record(path: str | os.PathLike[str]) -> Record:
     """Reads a file and rejects it unless all of it is consistent."""
-    name = os.fspath(path)
+    name = str(input_path(path))
     try:
-        return _record(_parsed(Path(name).read_bytes()))
+        return _record(_parsed(read_content(path)))
     except OSError as error:
         raise InputError(f"{name}: {error.strerror or error}") from None
     except InputError as error:

@@ -10,14 +10,18 @@ import typer
 from lvdet.threads import set_threads
 
 Annotations: TypeAlias = Annotated[
-    Path, typer.Argument(metavar="GT", help="LVIS or COCO annotations (.json, .json.gz).")
+    Path,
+    typer.Argument(
+        metavar="GT",
+        help="LVIS or COCO annotations (.json, .json.gz); a path, or s3://, gs:// or hf://.",
+    ),
 ]
 Results: TypeAlias = Annotated[
     str,
     typer.Argument(
         metavar="DT",
         help="Detections: JSON or JSON lines (optionally gzipped), Parquet or npz; a folder "
-        "or glob of such files; or - for standard input.",
+        "or glob of such files, also at s3://, gs:// or hf://; or - for standard input.",
     ),
 ]
 Iou: TypeAlias = Annotated[

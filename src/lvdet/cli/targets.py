@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lvdet.errors import OutputError
-from lvdet.files.writing import is_special, require_ending
+from lvdet.files.writing import is_special, require_ending, require_local
 
 
 def require_target(path: Path | None, endings: Sequence[str] = ()) -> None:
     """Raises for a file that could not be written or has none of these extensions."""
     if path is None:
         return
+    require_local(path)
     target = Path(os.path.realpath(path))
     if is_special(target):
         return

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, TypeAlias
 
 from lvdet.errors import InputError
@@ -21,6 +20,7 @@ from lvdet.files.detection_files import (
 from lvdet.files.fingerprint import fingerprints
 from lvdet.files.progress import Progress
 from lvdet.files.records import have_masks
+from lvdet.files.remote_path import input_path
 from lvdet.limits.needs import Need, caps_of, everything
 from lvdet.matching.match_options import DEFAULT, MatchOptions
 from lvdet.plausibility.repeated_images import without_repeats
@@ -55,6 +55,8 @@ def load_pair(
     """
     if not isinstance(gt, GroundTruth | str | os.PathLike):
         raise InputError(f"annotations are of type {type(gt).__name__}, expected a table or a path")
+    if not isinstance(gt, GroundTruth):
+        gt = input_path(gt)
     iou = options.iou
     files = named_files(detections)
     results: Results | None = None
@@ -63,7 +65,7 @@ def load_pair(
     elif isinstance(detections, Detections):
         results = Results.of(detections)
     masks = iou != "bbox"
-    if iou is None and (isinstance(gt, GroundTruth) or Path(gt).is_file()):
+    if iou is None and (isinstance(gt, GroundTruth) or gt.is_file()):
         # Masks of annotations take time to read; but a source that is not a file can be read only
         # once.
         if files is not None:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lvdet import _native
-from lvdet.files.opening import CHUNK, open_plain, run_reader
+from lvdet.files.opening import CHUNK, open_plain, run_reader, watched
 from lvdet.files.progress import Progress, Update, track
+from lvdet.files.remote_path import input_path
 from lvdet.files.writing import write_whole
 from lvdet.tables.categories import Categories
 from lvdet.tables.ground_truth import GroundTruth, ImageLists, Images
@@ -56,12 +56,13 @@ def load_ground_truth(
 
     annotated: refuse a file without a list of annotations, such as those of test images
     """
-    source = os.fspath(path)
-    with open_plain(Path(source)) as file:
+    found_at = input_path(path)
+    source = str(found_at)
+    with open_plain(found_at) as file:
         size = os.fstat(file.fileno()).st_size
         columns = run_reader(
             lambda control: _native.read_annotations_json(
-                file.fileno(), masks, thread_count(), CHUNK, control
+                file.fileno(), masks, thread_count(), CHUNK, watched(file, control)
             ),
             size,
             update,

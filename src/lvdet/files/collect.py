@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from lvdet import _native
 from lvdet.errors import InputError
+from lvdet.files.remote_path import InputPath
 from lvdet.tables.detections import Detections
 from lvdet.tables.drawn_images import WITH_BOXES, drawn_images
 from lvdet.tables.ground_truth import GroundTruth
@@ -83,9 +83,9 @@ class MaskedFiles:
     """Ensures that, among files with rows, either all have masks or none."""
 
     def __init__(self) -> None:
-        self._first: dict[bool, Path] = {}
+        self._first: dict[bool, InputPath] = {}
 
-    def note(self, path: Path, has_masks: bool) -> None:
+    def note(self, path: InputPath, has_masks: bool) -> None:
         """Records a file; raises if an earlier one was different."""
         self._first.setdefault(has_masks, path)
         if len(self._first) == 2:

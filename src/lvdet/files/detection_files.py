@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from importlib import import_module
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple, cast
 
 from lvdet import _native
 from lvdet.errors import InputError, LvdetError
+from lvdet.files.arriving_file import ArrivingFile
 from lvdet.files.collect import (
     Cap,
     FileReport,
@@ -24,9 +24,10 @@ from lvdet.files.collect import (
 )
 from lvdet.files.detections_json import collect_json, write_json
 from lvdet.files.known_images import NO_IMAGES, ImageSource, KnownImages
-from lvdet.files.opening import GZIP, expand, shares
+from lvdet.files.opening import GZIP, buffered, expand, shares
 from lvdet.files.progress import Progress, Update, track
 from lvdet.files.records import from_columns, from_records, load_npz
+from lvdet.files.remote_path import InputPath, RemotePath, in_turn
 from lvdet.files.writing import require_ending
 from lvdet.tables.detections import Detections
 from lvdet.tables.ground_truth import GroundTruth
@@ -42,7 +43,7 @@ PARQUET = (".parquet", ".pq")
 class NamedFiles(NamedTuple):
     """Files to read in order, and the name that messages use for all of them."""
 
-    paths: list[Path]
+    paths: list[InputPath]
     name: str
 
 
@@ -170,16 +171,17 @@ def load_detections(
 ) -> tuple[list[Detections], list[Problem]]:
     """The tables of all files, and everything wrong with them."""
     tables, problems = [], []
-    for path in expand(source):
-        collector = new_collector()
-        try:
-            report = _add_file(path, collector, images, True, update)
-        except InputError as error:
-            problems.append(Problem("", str(error)))
-            continue
-        problems += report.problems
-        if not report.damaged:
-            tables.append(collected_detections(collector, str(path), [report]))
+    with closing(in_turn(expand(source), begin_arriving(masks=True))) as arriving:
+        for path in arriving:
+            collector = new_collector()
+            try:
+                report = _add_file(path, collector, images, True, update)
+            except InputError as error:
+                problems.append(Problem("", str(error)))
+                continue
+            problems += report.problems
+            if not report.damaged:
+                tables.append(collected_detections(collector, str(path), [report]))
     return tables, problems
 
 
@@ -206,15 +208,39 @@ def may_have_masks(files: NamedFiles) -> bool:
     if not first.is_file():  # looking into a pipe would consume it
         return True
     try:
-        with open(first, "rb") as file:
+        with ExitStack() as stack:
+            file = _opened_to_look(first, stack)
             head = file.read(_HEAD)
+            if head[:2] == GZIP:
+                from lvdet.files.spooling import unpacked_head
+
+                file.seek(0)
+                head = unpacked_head(file, _HEAD)
     except OSError:
         return False  # reported when the file is read
-    if head[:2] == GZIP:
-        from lvdet.files.spooling import unpacked_head
-
-        head = unpacked_head(first, _HEAD)
     return b'"segmentation"' in head
+
+
+def _opened_to_look(path: InputPath, stack: ExitStack) -> IO[bytes]:
+    """A file of which the beginning is to be read. What arrives of a remote one is kept."""
+    if isinstance(path, RemotePath):
+        return buffered(cast(IO[bytes], ArrivingFile(path.arriving())))
+    return stack.enter_context(open(path, "rb"))
+
+
+def begin_arriving(*, masks: bool) -> Callable[[RemotePath], None]:
+    """A function that begins to fetch what will be read of a file; if not masks, without those that
+    are columns of their own."""
+
+    def begin(path: RemotePath) -> None:
+        if path.suffix.lower() not in PARQUET:
+            path.arriving().want_all()
+            return
+        from lvdet.files.parquet import begin_columns
+
+        begin_columns(path, masks=masks)
+
+    return begin
 
 
 def write_detections(detections: Detections, path: str | os.PathLike[str]) -> None:
@@ -248,7 +274,7 @@ def write_tables(tables: Iterable[Detections], path: str | os.PathLike[str]) -> 
 
 
 def _collect(
-    paths: list[Path],
+    paths: list[InputPath],
     new: Callable[[], _native.Collector],
     images: KnownImages,
     masks: bool,
@@ -258,13 +284,14 @@ def _collect(
     # A source that can be read only once is read with everything that may be needed.
     masks = masks or not all(path.is_file() for path in paths)
     collector, reports = new(), []
-    for path, share in zip(paths, shares(paths, update), strict=True):
-        report = _add_file(path, collector, images, masks, share)
-        require(iter(report.problems))
-        if report.masks_skipped:
-            del collector
-            return _collect(paths, new, images, True, update)
-        reports.append(report)
+    with closing(in_turn(paths, begin_arriving(masks=masks))) as arriving:
+        for path, share in zip(arriving, shares(paths, update), strict=True):
+            report = _add_file(path, collector, images, masks, share)
+            require(iter(report.problems))
+            if report.masks_skipped:
+                del collector
+                return _collect(paths, new, images, True, update)
+            reports.append(report)
     masked = MaskedFiles()
     for path, report in zip(paths, reports, strict=True):
         if report.rows:
@@ -273,7 +300,7 @@ def _collect(
 
 
 def _add_file(
-    path: Path,
+    path: InputPath,
     collector: _native.Collector,
     images: KnownImages,
     masks: bool,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import IO, Any
 
 from lvdet import _native
 from lvdet.files.collect import FileReport, collected_detections, new_collector
 from lvdet.files.known_images import NO_IMAGES, KnownImages
-from lvdet.files.opening import CHUNK, open_plain, run_reader
+from lvdet.files.opening import CHUNK, open_plain, run_reader, watched
 from lvdet.files.progress import Update
+from lvdet.files.remote_path import InputPath
 from lvdet.files.writing import write_whole
 from lvdet.tables.detections import Detections
 from lvdet.tables.problems import unlisted
@@ -26,7 +26,7 @@ STRETCH = 1 << 24
 
 
 def collect_json(
-    path: Path,
+    path: InputPath,
     collector: _native.Collector,
     images: KnownImages,
     *,
@@ -40,7 +40,7 @@ def collect_json(
 
 
 def json_tables(
-    path: Path, images: KnownImages = NO_IMAGES, *, masks: bool, update: Update | None
+    path: InputPath, images: KnownImages = NO_IMAGES, *, masks: bool, update: Update | None
 ) -> Iterator[Detections]:
     """The detections of a file, in pieces."""
     place: _native.FilePlace | None = None
@@ -61,7 +61,7 @@ def json_tables(
 
 
 def _read(
-    path: Path,
+    path: InputPath,
     file: IO[bytes],
     collector: _native.Collector,
     images: KnownImages,
@@ -75,7 +75,14 @@ def _read(
     size = os.fstat(file.fileno()).st_size
     found = run_reader(
         lambda control: collector.read_json(
-            file.fileno(), masks, thread_count(), CHUNK, control, place, most, images.names
+            file.fileno(),
+            masks,
+            thread_count(),
+            CHUNK,
+            watched(file, control),
+            place,
+            most,
+            images.names,
         ),
         size,
         update,
@@ -87,7 +94,7 @@ def _read(
     return _report(path, found, masks), reached
 
 
-def _report(path: Path, report: dict[str, Any], masks: bool) -> FileReport:
+def _report(path: InputPath, report: dict[str, Any], masks: bool) -> FileReport:
     """What the native reader found."""
     source = str(path)
     problems = [Problem(source, what, row, byte) for row, byte, what in report["problems"]]

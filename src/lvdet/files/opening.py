@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from itertools import accumulate
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lvdet.errors import InputError
+from lvdet.files.arriving_file import ArrivingFile
 from lvdet.files.progress import Update
+from lvdet.files.remote_path import (
+    InputPath,
+    RemotePath,
+    expand_remote,
+    input_path,
+    remote_address,
+)
 
 #: Bytes a thread parses at a time. Small enough that the working memory of all threads is a
 #: few megabytes, large enough that handing out chunks costs nothing.
@@ -24,14 +33,28 @@ CHUNK = 1 << 21
 GZIP = b"\x1f\x8b"
 
 
+def open_file(path: InputPath) -> AbstractContextManager[IO[bytes]]:
+    """A file as it is, to be read as a whole."""
+    if not isinstance(path, RemotePath):
+        return open(path, "rb")
+    path.arriving().want_all()
+    return cast(AbstractContextManager[IO[bytes]], path.reading())
+
+
+def read_content(path: str | os.PathLike[str]) -> bytes:
+    """The content of a small file."""
+    with open_file(input_path(path)) as file:
+        return file.read()
+
+
 @contextmanager
-def open_plain(path: Path) -> Iterator[IO[bytes]]:
+def open_plain(path: InputPath) -> Iterator[IO[bytes]]:
     """A seekable, uncompressed file. Gzip files, pipes and standard input ("-") are copied to a
     temporary file, so that all threads can read and memory stays bounded."""
     try:
         with ExitStack() as stack:
             file: IO[bytes] = (
-                sys.stdin.buffer if str(path) == "-" else stack.enter_context(open(path, "rb"))
+                sys.stdin.buffer if str(path) == "-" else stack.enter_context(open_file(path))
             )
             if str(path) == "-" or not file.seekable():
                 from lvdet.files.spooling import spooled
@@ -41,10 +64,24 @@ def open_plain(path: Path) -> Iterator[IO[bytes]]:
                 from lvdet.files.spooling import unpacked
 
                 file.seek(0)
-                file = unpacked(stack, file, path)
+                file = unpacked(stack, buffered(file), path)
             yield file
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from None
+
+
+def buffered(file: IO[bytes]) -> IO[bytes]:
+    """The same file; if it is still arriving, not fetched in small pieces."""
+    if not isinstance(file, ArrivingFile):
+        return file
+    return io.BufferedReader(file, 1 << 20)
+
+
+def watched(file: IO[bytes], control: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The control array of a reader that is to wait for what it reads of the file."""
+    if isinstance(file, ArrivingFile):
+        file.arriving.watch(control)
+    return control
 
 
 def run_reader(
@@ -55,10 +92,10 @@ def run_reader(
 ) -> dict[str, Any]:
     """Calls a native reader on a thread, with news of its progress; an interrupt stops it.
 
-    `read` gets an array of two int64: the reader adds the bytes it has read to the first, which
-    is `begin` before, and stops when the second is not 0.
+    `read` gets an array of three int64: the reader adds the bytes it has read to the first, which
+    is `begin` before, stops when the second is not 0, and waits for bytes beyond the third.
     """
-    control = np.array([begin, 0], dtype=np.int64)
+    control = np.array([begin, 0, np.iinfo(np.int64).max], dtype=np.int64)
     outcome: list[dict[str, Any] | BaseException] = []
     ended = threading.Event()  # Thread.join, once interrupted, waits no more
 
@@ -86,11 +123,11 @@ def run_reader(
     return outcome[0]
 
 
-def shares(paths: list[Path], update: Update | None) -> list[Update | None]:
+def shares(paths: list[InputPath], update: Update | None) -> list[Update | None]:
     """The share of the progress of each file, by size."""
     if update is None or len(paths) == 1:
         return [update] * len(paths)
-    sizes = [path.stat().st_size if path.is_file() else 1 for path in paths]
+    sizes = [_size(path) for path in paths]
     *starts, total = accumulate(sizes, initial=0)
 
     def share(start: int, size: int) -> Update:
@@ -99,24 +136,35 @@ def shares(paths: list[Path], update: Update | None) -> list[Update | None]:
     return [share(start, size) for start, size in zip(starts, sizes, strict=True)]
 
 
-def expand(source: str | os.PathLike[str]) -> list[Path]:
+def _size(path: InputPath) -> int:
+    if isinstance(path, RemotePath):
+        return path.size
+    return path.stat().st_size if path.is_file() else 1
+
+
+def expand(source: str | os.PathLike[str]) -> list[InputPath]:
     """The files matching a path, a folder or a pattern, in order of name."""
-    text = os.fspath(source)
-    path = Path(text)
+    if isinstance(source, RemotePath):
+        return [source]
+    address = remote_address(source)
+    if address is not None:
+        return [*expand_remote(address)]
+    path = Path(input_path(source))
+    text = str(path) if os.fspath(source).startswith("file:") else os.fspath(source)
     if text == "-" or path.is_file():
         return [path]
     if path.is_dir():
         found = sorted(p for p in path.iterdir() if p.is_file() and not p.name.startswith("."))
         if not found:
             raise InputError(f"{text}: the folder is empty")
-        return found
+        return [*found]
     if any(letter in text for letter in "*?["):
         import glob
 
         found = sorted(Path(p) for p in glob.glob(text, recursive=True) if Path(p).is_file())
         if not found:
             raise InputError(f"{text}: no files match")
-        return found
+        return [*found]
     if not path.exists():
         raise InputError(f"{text}: no such file")
     return [path]

@@ -11,17 +11,18 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from itertools import chain, islice
-from pathlib import Path
-from typing import Any
+from threading import Thread
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lvdet import _native
 from lvdet.errors import InputError
+from lvdet.files.arriving_file import ArrivingFile
 from lvdet.files.collect import FileReport, RowPlaces, collected_detections, new_collector
 from lvdet.files.known_images import NO_IMAGES, KnownImages
 from lvdet.files.parquet_batch import Batch, box_format_of, plain_boxes
@@ -35,6 +36,7 @@ from lvdet.files.parquet_columns import (
 )
 from lvdet.files.parquet_lists import MASK_LISTS, ListColumns
 from lvdet.files.progress import Update
+from lvdet.files.remote_path import InputPath, RemotePath
 from lvdet.files.writing import write_whole
 from lvdet.tables.detections import Detections, masks_to_boxes
 from lvdet.tables.masks import LARGEST_MASK, NONE, no_masks
@@ -56,7 +58,7 @@ _REPEATED = ("image_id", "category_id", "mask_kind", "mask_height", "mask_width"
 
 
 def collect_parquet(
-    path: Path,
+    path: InputPath,
     collector: _native.Collector,
     images: KnownImages,
     *,
@@ -69,7 +71,7 @@ def collect_parquet(
 
 
 def parquet_tables(
-    path: Path, images: KnownImages = NO_IMAGES, *, masks: bool, update: Update | None
+    path: InputPath, images: KnownImages = NO_IMAGES, *, masks: bool, update: Update | None
 ) -> Iterator[Detections]:
     """The detections of a file, one batch at a time. If the file has mask columns, every table has
     masks."""
@@ -90,21 +92,18 @@ def import_arrow() -> None:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Any]:
+def _opened(path: InputPath) -> Iterator[Any]:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     try:
         # Read through a small buffer: a row group may be the whole file. A long text that many
         # rows share stays one.
         with ExitStack() as stack:
-            file = stack.enter_context(pq.ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER))
+            if isinstance(path, RemotePath):
+                stack.enter_context(path.reading())
+            file = stack.enter_context(_parquet_file(path))
             if has_texts(file.schema_arrow):
-                file = stack.enter_context(
-                    pq.ParquetFile(
-                        path, pre_buffer=False, buffer_size=_BUFFER, read_dictionary=["image_id"]
-                    )
-                )
+                file = stack.enter_context(_parquet_file(path, read_dictionary=["image_id"]))
             yield file
     except MemoryError:  # Arrow's own is one of its errors too
         raise
@@ -113,19 +112,54 @@ def _opened(path: Path) -> Iterator[Any]:
         raise InputError(f"{path}: invalid Parquet file: {text}") from None
 
 
-def declared_box_format(path: Path) -> str:
+def _parquet_file(path: InputPath, **options: Any) -> Any:
+    import pyarrow.parquet as pq
+
+    source = ArrivingFile(path.arriving()) if isinstance(path, RemotePath) else path
+    return pq.ParquetFile(source, pre_buffer=False, buffer_size=_BUFFER, **options)
+
+
+def begin_columns(path: RemotePath, *, masks: bool) -> None:
+    """Begins to fetch the columns that will be read. That takes the end of the file, which a thread
+    waits for."""
+
+    def begin() -> None:
+        with suppress(Exception), _parquet_file(path) as file:  # said when it is read
+            columns = _Columns.of(file.schema_arrow, str(path), masks=masks)
+            path.arriving().want(_spans(file.metadata, columns.names))
+
+    with suppress(RuntimeError):  # the system allows no more threads
+        Thread(target=begin).start()
+
+
+def _spans(metadata: Any, names: list[str]) -> Iterator[tuple[int, int]]:
+    """Where the columns are, as (begin, count), one row group after the other."""
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        spans = []
+        for place in range(group.num_columns):
+            chunk = group.column(place)
+            if chunk.path_in_schema.split(".")[0] in names:
+                begin = chunk.data_page_offset
+                if chunk.dictionary_page_offset is not None:
+                    begin = min(begin, chunk.dictionary_page_offset)
+                spans.append((begin, chunk.total_compressed_size))
+        yield from sorted(spans)
+
+
+def declared_box_format(path: InputPath) -> str:
     """The box format that a file declares."""
     with _opened(path) as file:
         return box_format_of(file.schema_arrow, str(path))
 
 
-def holds_masks(path: Path) -> bool:
+def holds_masks(path: InputPath) -> bool:
     """Whether the file has mask columns; False if it cannot be read."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     try:
-        names = set(pq.read_schema(path).names)
+        with _parquet_file(path) as file:
+            names = set(file.schema_arrow.names)
     except (pa.ArrowException, UnicodeDecodeError, OSError):
         return False
     return set(_MASK) <= names or not names.isdisjoint(MASK_LISTS)
@@ -191,20 +225,15 @@ def _batches(
     total = file.metadata.num_rows
     if total < 0:
         raise InputError(f"{source}: invalid Parquet file: negative size")
-    lists = ListColumns.of(file.schema_arrow, source, masks=masks)
+    lists, box_columns, mask_columns = columns = _Columns.of(file.schema_arrow, source, masks=masks)
     if lists is not None:
-        columns = lists.names
         rows = lists.images_at_a_time(file.metadata, source, BATCH, MASK_BATCH, MASK_BYTES)
     else:
-        box_columns, mask_columns = _columns(set(file.schema_arrow.names), source)
-        if not masks and box_columns:
-            mask_columns = []
-        columns = ["image_id", "category_id", "score", *box_columns, *mask_columns]
         rows = _mask_batch(file.metadata, mask_columns, source) if mask_columns else BATCH
         box_format = box_format_of(file.schema_arrow, source)
     at = 0
     # Arrow's own threads cost more than they save.
-    for decoded in file.iter_batches(rows, columns=columns, use_threads=False):
+    for decoded in file.iter_batches(rows, columns=columns.names, use_threads=False):
         if lists is not None:
             yield from lists.batches(decoded, source, at, images, BATCH)
         else:
@@ -276,6 +305,30 @@ def _columns(names: set[str], source: str) -> tuple[list[str], list[str]]:
     if not boxes and not masks:
         raise InputError(f"{source}: no columns for boxes (x, y, w, h or bbox) or masks")
     return boxes, masks
+
+
+class _Columns(NamedTuple):
+    """The columns that are read: those of lists, or those of boxes and of masks."""
+
+    lists: ListColumns | None
+    boxes: list[str]
+    masks: list[str]
+
+    @staticmethod
+    def of(schema: Any, source: str, *, masks: bool) -> _Columns:
+        """The columns of a file; without those of masks where it has boxes and masks are not
+        wanted."""
+        lists = ListColumns.of(schema, source, masks=masks)
+        if lists is not None:
+            return _Columns(lists, [], [])
+        box_columns, mask_columns = _columns(set(schema.names), source)
+        return _Columns(None, box_columns, mask_columns if masks or not box_columns else [])
+
+    @property
+    def names(self) -> list[str]:
+        if self.lists is not None:
+            return self.lists.names
+        return ["image_id", "category_id", "score", *self.boxes, *self.masks]
 
 
 class LateColumnsError(InputError):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,8 @@ import numpy as np
 from lvdet import _native
 from lvdet.errors import InputError
 from lvdet.files.known_images import NO_IMAGES, KnownImages
+from lvdet.files.opening import open_file
+from lvdet.files.remote_path import InputPath
 from lvdet.tables.detections import Detections
 from lvdet.tables.masks import LARGEST_SIDE, NONE, POLYGONS, RLE, Masks
 
@@ -124,11 +125,11 @@ def _image_ids(values: Any, source: str, images: KnownImages) -> Any:
     return ids
 
 
-def load_npz(path: Path, images: KnownImages = NO_IMAGES) -> Detections:
+def load_npz(path: InputPath, images: KnownImages = NO_IMAGES) -> Detections:
     """Detections from a NumPy archive with arrays named as in `from_columns`; other arrays are not
     read."""
     try:
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
+        with open_file(path) as file, np.load(file, allow_pickle=False) as archive:
             return from_columns(archive, str(path), images)
     except InputError:
         raise

@@ -7,10 +7,10 @@ import shutil
 import tempfile
 import zlib
 from contextlib import ExitStack
-from pathlib import Path
 from typing import IO
 
 from lvdet.errors import InputError
+from lvdet.files.remote_path import InputPath
 
 
 def spooled(stack: ExitStack, source: IO[bytes]) -> IO[bytes]:
@@ -18,7 +18,7 @@ def spooled(stack: ExitStack, source: IO[bytes]) -> IO[bytes]:
     return _copied(stack, source)
 
 
-def unpacked(stack: ExitStack, source: IO[bytes], path: Path) -> IO[bytes]:
+def unpacked(stack: ExitStack, source: IO[bytes], path: InputPath) -> IO[bytes]:
     """The content of a gzip file as a temporary file, positioned at its start."""
     try:
         return _copied(stack, gzip.GzipFile(fileobj=source))
@@ -26,11 +26,10 @@ def unpacked(stack: ExitStack, source: IO[bytes], path: Path) -> IO[bytes]:
         raise InputError(f"{path}: corrupt gzip data ({error})") from None
 
 
-def unpacked_head(path: Path, size: int) -> bytes:
+def unpacked_head(packed: IO[bytes], size: int) -> bytes:
     """The first bytes of a gzip file's content; empty if it is corrupt."""
     try:
-        with gzip.open(path) as file:
-            return file.read(size)
+        return gzip.GzipFile(fileobj=packed).read(size)
     except (OSError, EOFError, zlib.error):
         return b""
 

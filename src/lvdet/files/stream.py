@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
 from lvdet import _native
 from lvdet.errors import InputError, LvdetError
 from lvdet.files.collect import MaskedFiles
-from lvdet.files.detection_files import named_files
+from lvdet.files.detection_files import begin_arriving, named_files
 from lvdet.files.detections_json import json_tables
 from lvdet.files.known_images import NO_IMAGES, KnownImages
 from lvdet.files.opening import shares
 from lvdet.files.progress import Update
 from lvdet.files.records import load_npz
+from lvdet.files.remote_path import InputPath, in_turn
 from lvdet.tables.detections import Detections
 from lvdet.tables.masks import NONE
 from lvdet.threads import thread_count
@@ -55,26 +56,27 @@ def detection_tables(
 
 
 def _tables(
-    paths: list[Path], masks: bool, images: KnownImages, update: list[Update | None]
+    paths: list[InputPath], masks: bool, images: KnownImages, update: list[Update | None]
 ) -> Iterator[Detections]:
     masked = MaskedFiles()
-    for path, share in zip(paths, update, strict=True):
-        rows, has_masks = 0, False
-        for table in _tables_of(path, masks, images, share):
-            if masks and not has_masks and table.masks is not None:
-                has_masks = bool((table.masks.kind != NONE).any())
-                if has_masks:
-                    masked.note(path, True)
-            if table.file_row is None:
-                table = replace(table, file_row=np.arange(rows, rows + len(table)))
-            yield table
-            rows += len(table)
-        if masks and rows:
-            masked.note(path, has_masks)
+    with closing(in_turn(paths, begin_arriving(masks=masks))) as arriving:
+        for path, share in zip(arriving, update, strict=True):
+            rows, has_masks = 0, False
+            for table in _tables_of(path, masks, images, share):
+                if masks and not has_masks and table.masks is not None:
+                    has_masks = bool((table.masks.kind != NONE).any())
+                    if has_masks:
+                        masked.note(path, True)
+                if table.file_row is None:
+                    table = replace(table, file_row=np.arange(rows, rows + len(table)))
+                yield table
+                rows += len(table)
+            if masks and rows:
+                masked.note(path, has_masks)
 
 
 def _tables_of(
-    path: Path, masks: bool, images: KnownImages, update: Update | None
+    path: InputPath, masks: bool, images: KnownImages, update: Update | None
 ) -> Iterator[Detections]:
     """The tables of one file."""
     ending = path.suffix.lower()

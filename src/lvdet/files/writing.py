@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from lvdet.errors import InputError, OutputError
+from lvdet.files.remote_path import remote_address
 
 #: Seconds for which a part that nobody has locked is left alone: it may be about to be.
 _FRESH = 60
@@ -25,6 +26,7 @@ def write_whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     Links are followed: their target is written. Pipes and devices are written into, because they
     cannot be replaced. A replaced file keeps its mode.
     """
+    require_local(path)
     target = Path(os.path.realpath(path))
     checksum = f"{zlib.crc32(os.fsencode(target.name)):08x}"
     unique = f"{checksum}-{os.getpid():x}-{time.monotonic_ns():x}"
@@ -88,6 +90,13 @@ def write_json(content: Mapping[str, Any], path: str | os.PathLike[str]) -> None
     import json
 
     write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", path)
+
+
+def require_local(path: str | os.PathLike[str]) -> None:
+    """Raises for an address in a store: only local files can be written whole or not at all."""
+    address = remote_address(path)
+    if address is not None:
+        raise InputError(f"{address}: outputs are local files: write one and copy it there")
 
 
 def require_ending(path: str | os.PathLike[str], endings: Sequence[str]) -> str:
