@@ -99,6 +99,13 @@ portability: $(VENV)/.tested-with
 	bash tools/portability/windows.sh $(BIN)/python build/portability/windows
 	bash tools/portability/libcxx.sh $(BIN)/python build/portability/libcxx
 
+# The exact versions to develop with, and their hashes, from the ranges in pyproject.toml.
+lock: $(VENV)/.tested-with
+	$(BIN)/python -m uv --version > /dev/null 2>&1 || $(BIN)/python -m pip install --quiet uv
+	$(BIN)/python -m uv pip compile pyproject.toml --quiet --upgrade --extra test --extra docs --universal \
+	    --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
+	    --custom-compile-command "make lock" --output-file requirements/development.txt
+
 # The typed stub of the native module, made from the module itself.
 stub: $(VENV)/.tested-with
 	$(BIN)/python -m nanobind.stubgen -m lvdet._native -o src/lvdet/_native.pyi
