@@ -152,7 +152,7 @@ class HeldFolder:
         os.replace(self._at(name), target, src_dir_fd=self._descriptor)
 
     def close(self) -> None:
-        """Lets go of it."""
+        """Closes the folder."""
         if self._descriptor is not None and self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
