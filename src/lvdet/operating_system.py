@@ -76,8 +76,7 @@ def is_own(found: os.stat_result) -> bool:
 
 
 def write_pieces(file: FileIO, pieces: Sequence[Any]) -> int:
-    """Writes bytes one after the other in one call, of which a part may be written; returns how
-    many."""
+    """Writes bytes in order, in one call that may write a part of them; returns how many."""
     if sys.platform == "win32":
         return file.write(b"".join(pieces))
     else:  # noqa: RET505  mypy reads it only so

@@ -22,6 +22,9 @@ for path in $("$out/venv/bin/python" -c 'import sysconfig; print(sysconfig.get_p
     CXX=$clang CXXFLAGS="-stdlib=libc++" LDFLAGS="-stdlib=libc++" SKBUILD_BUILD_DIR="$out/build" \
         "$python" -m pip install --quiet --no-build-isolation --no-deps --target "$path" .
 done
+# The command line, as tests start it.
+printf '#!/bin/sh\nexec "%s/venv/bin/python" -m lvdet "$@"\n' "$(realpath "$out")" > "$out/venv/bin/lvdet"
+chmod +x "$out/venv/bin/lvdet"
 "$out/venv/bin/python" - << 'END'
 import pathlib, lvdet._native
 module = pathlib.Path(lvdet._native.__file__)
