@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # made about once.
 PYTEST_ARGS ?= -n 2 --dist worksteal
 
-.PHONY: demo docs docs-serve test test-long test-cpus test-frameworks bench bench-calibration bench-compare bench-inference bench-report bench-training lint format stub results clean
+.PHONY: demo docs docs-serve test test-long test-cpus test-frameworks bench bench-calibration bench-compare bench-inference bench-report bench-training lint format stub results lock wheel wheel-test portability clean
 
 demo: $(VENV)/.installed
 	$(BIN)/lvdet demo demo
@@ -82,6 +82,29 @@ format: $(VENV)/.tested-with
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	$(BIN)/clang-format -i native/*.cpp native/*.hpp
+
+# Wheels as they are published: repaired for other Linux systems; the one of Python 3.12 and later
+# checked against the stable ABI.
+wheel:
+	bash tools/build_wheel.sh $(PYTHON) build/dist
+
+# Installs the wheel in an empty environment, without a compiler, and prints size and time.
+wheel-test:
+	bash tools/wheel_test.sh $(PYTHON) build/wheel-test
+
+# The core for Windows, with mingw-w64, and with clang and libc++ as on macOS; the types of the
+# Python code on both.
+portability: $(VENV)/.tested-with
+	for system in win32 darwin; do $(BIN)/mypy --platform $$system || exit 1; done
+	bash tools/portability/windows.sh $(BIN)/python build/portability/windows
+	bash tools/portability/libcxx.sh $(BIN)/python build/portability/libcxx
+
+# The exact versions to develop with, and their hashes, from the ranges in pyproject.toml.
+lock: $(VENV)/.tested-with
+	$(BIN)/python -m uv --version > /dev/null 2>&1 || $(BIN)/python -m pip install --quiet uv
+	$(BIN)/python -m uv pip compile pyproject.toml --quiet --upgrade --extra test --extra docs --universal \
+	    --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
+	    --custom-compile-command "make lock" --output-file requirements/development.txt
 
 # The typed stub of the native module, made from the module itself.
 stub: $(VENV)/.tested-with

@@ -1,5 +1,6 @@
 // Fitting of calibration.
 #include "bind_arrays.hpp"
+#include "isotonic.hpp"
 #include "logistic.hpp"
 
 namespace lvdet {
@@ -48,6 +49,16 @@ nb::tuple fit(In<double> features, In<std::uint8_t> right, In<std::int64_t> offs
     return nb::make_tuple(weights, loss, slope, curvature);
 }
 
+// [g] counts of right detections and of all, whole numbers, to [g] rising shares.
+Out<double> isotonic(In<double> right, In<double> count) {
+    auto fitted = zeros<double>({right.size()});
+    {
+        nb::gil_scoped_release release;
+        fit_isotonic(right.data(), count.data(), right.size(), fitted.data());
+    }
+    return fitted;
+}
+
 }  // namespace
 
 void bind_calibrate(nb::module_& m) {
@@ -56,6 +67,7 @@ void bind_calibrate(nb::module_& m) {
     m.def("fit_lines", &fit, "features"_a.noconvert(), "right"_a.noconvert(),
           "offsets"_a.noconvert(), "start"_a.noconvert(), "prior"_a.none(), "rising"_a,
           "threads"_a);
+    m.def("fit_isotonic", &isotonic, "right"_a.noconvert(), "count"_a.noconvert());
 }
 
 }  // namespace lvdet

@@ -151,7 +151,7 @@ std::size_t Collector::pick_wanted(const NewRows& block) {
         if (choosing_)
             count += take_wanted(at, of, block.score[i]);
         else  // until there are many rows, any of a class that counts may be
-            count += caps_.empty() | (static_cast<std::size_t>(at) < images() &
+            count += caps_.empty() | ((static_cast<std::size_t>(at) < images()) &
                                       capped_[static_cast<std::size_t>(of)]);
     }
     return count;

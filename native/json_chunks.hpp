@@ -9,13 +9,8 @@
 // Reading may stop after some chunks and go on later from there, with the same outcome.
 #pragma once
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -28,6 +23,7 @@
 
 #include "json_text.hpp"
 #include "parallel.hpp"
+#include "system_files.hpp"
 
 namespace lvdet::json {
 
@@ -69,11 +65,7 @@ struct File {
     std::int64_t size;
     Control control{};
 
-    explicit File(int fd) : File(fd, 0) {
-        struct stat status{};
-        if (fstat(fd, &status) != 0) throw std::runtime_error(std::strerror(errno));
-        size = status.st_size;
-    }
+    explicit File(int fd) : File(fd, system_files::size_of(fd)) {}
     // A file whose size is known from before: what was added since is not part of it.
     File(int fd, std::int64_t known_size) : descriptor(fd), size(known_size) {}
     // Up to `count` bytes from `offset`; fewer only at the end of the file.
@@ -82,12 +74,10 @@ struct File {
         control.await(offset + static_cast<std::int64_t>(count));
         std::size_t done = 0;
         while (done < count) {
-            const ssize_t got =
-                pread(descriptor, into + done, count - done, offset + static_cast<off_t>(done));
-            if (got < 0 && errno == EINTR) continue;
-            if (got < 0) throw std::runtime_error(std::strerror(errno));
+            const std::size_t got = system_files::read_at(
+                descriptor, offset + static_cast<std::int64_t>(done), into + done, count - done);
             if (got == 0) break;
-            done += static_cast<std::size_t>(got);
+            done += got;
         }
         return done;
     }

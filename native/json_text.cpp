@@ -6,6 +6,8 @@
 #include <cstring>
 #include <limits>
 
+#include "real_text.hpp"
+
 #if defined(__SSE2__)
 #include <emmintrin.h>
 #endif
@@ -187,8 +189,7 @@ double Cursor::any_number() {
     // A number that touches the end of the buffer may go on after it.
     if (p_ >= end_) throw Incomplete{};
     double value = 0.0;
-    const auto result = std::from_chars(begin, p_, value);
-    if (result.ec == std::errc::result_out_of_range) {
+    if (!read_real(begin, p_, value)) {
         value = counts && magnitude > 0 ? std::numeric_limits<double>::infinity() : 0.0;
         if (negative) value = -value;
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from lvdet.errors import InputError
+from lvdet.operating_system import core_count
 
 MOST_THREADS = 1024
 
@@ -31,9 +32,7 @@ def thread_count() -> int:
             return _valid(int(text))
         except ValueError:
             raise InputError(f"LVDET_THREADS is {text!r}, expected a number of threads") from None
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return core_count()
 
 
 def _valid(threads: int) -> int:

@@ -10,7 +10,7 @@ from scipy import stats
 
 import lvdet
 from lvdet.comparison.bootstrap import Resampler, draw
-from lvdet.comparison.run_spread import run_errors
+from lvdet.comparison.run_spread import run_errors, student
 from lvdet.errors import InputError
 from lvdet.evaluation.load_pair import load_pair
 from lvdet.evaluation.summary import NAMES, PROTOCOLS
@@ -34,6 +34,13 @@ def made() -> tuple[lvdet.GroundTruth, list[lvdet.Detections]]:
             )
             found.append(dt)
     return gt, found
+
+
+@pytest.mark.parametrize("freedom", [*range(1, 20), 59, 60, 999, 1000])
+def test_student_is_scipy_s(freedom: int) -> None:
+    for confidence in (0.5, 0.8, 0.95, 0.999):
+        expected = stats.t.ppf((1 + confidence) / 2, freedom)
+        assert student(freedom, confidence) == pytest.approx(expected, rel=1e-11)
 
 
 def test_the_wider_of_two_intervals(

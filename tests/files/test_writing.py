@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from files.windows_rules import keep_open_files
 from lvdet.errors import InputError, OutputError
 from lvdet.files.locking import lock_folder
 from lvdet.files.writing import write_text, write_whole
@@ -105,3 +106,14 @@ def test_sigterm_leaves_no_part(tmp_path: Path) -> None:
             source.close()
         assert process.wait() == 128 + signal.SIGTERM
     assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]
+
+
+def test_where_open_files_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on Windows: what is replaced or removed is closed before."""
+    keep_open_files(monkeypatch)
+    target = tmp_path / "file"
+    for content in (b"first", b"second"):
+        with write_whole(target) as file:
+            file.write(content)
+        assert target.read_bytes() == content
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]

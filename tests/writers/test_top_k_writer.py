@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import lvdet
 from files.record_files import assert_holds
+from files.windows_rules import keep_open_files
 from lvdet.writers import journal, top_k_writer
 from lvdet.writers.blocks import read_blocks
 from writers.added_images import (
@@ -106,6 +107,24 @@ def test_the_best_of_each_class(
         sink.close()
     assert records_of(target) == expected
     assert [path.name for path in target.parent.iterdir()] == ["out.jsonl"]
+
+
+@pytest.mark.parametrize("file_bytes", [1, 300])
+def test_where_open_files_stay(
+    file_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on Windows: through compaction and a restart, no file is removed or replaced while it is
+    open or mapped, and none is opened relative to a folder."""
+    target, images = tmp_path / "out.jsonl", random_images(30, 3)
+    with monkeypatch.context() as patch, small_journal(3, file_bytes):
+        keep_open_files(patch)
+        sink = lvdet.TopKWriter(target, dets_per_class=5)
+        add_all(sink, images[:20])
+        sink.__exit__(KeyError, None, None)
+        with lvdet.TopKWriter(target, dets_per_class=5) as sink:
+            add_all(sink, images)
+    assert records_of(target) == best(images, 5)
+    assert [path.name for path in tmp_path.iterdir()] == ["out.jsonl"]
 
 
 def exact_thresholds(images: list[Image], dets_per_class: int) -> dict[int, float]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import isotonic_regression
 
+from lvdet import _native
 from lvdet.calibration.maps import Floats, Lines
 
 
@@ -14,8 +14,7 @@ def fit(score: Floats, right: NDArray[np.bool_]) -> Lines:
     score, right = score[::-1], right[::-1]
     first = np.flatnonzero(np.diff(score, prepend=-1.0))
     count = np.diff(first, append=len(score)).astype(np.float64)
-    share = np.add.reduceat(right, first, dtype=np.float64) / count
-    value = isotonic_regression(share, weights=count).x.clip(0.0, 1.0)
+    value = _native.fit_isotonic(np.add.reduceat(right, first, dtype=np.float64), count)
     level = value[1:] == value[:-1]
     inside = np.append(False, level) & np.append(level, False)  # the ends of a level are enough
     return Lines(score[first][~inside], value[~inside])

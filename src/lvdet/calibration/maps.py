@@ -10,7 +10,6 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -33,8 +32,7 @@ class LogOdds:
             return score
         log, log_not = log_sides(score)
         with np.errstate(over="ignore"):  # odds that overflow stand for 0 or 1
-            chance: Floats = expit(self.a * log + self.b * log_not + self.c)
-        return chance
+            return expit(self.a * log + self.b * log_not + self.c)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +70,12 @@ KEEP = LogOdds(1.0, 1.0, 0.0)
 def constant(value: float) -> Steps:
     """The same value for every score."""
     return Steps(np.zeros(0), np.array([value]))
+
+
+def expit(value: Floats) -> Floats:
+    """Probabilities of log odds."""
+    with np.errstate(over="ignore"):  # e^x beyond all floats: the probability is 0
+        return 1 / (1 + np.exp(-value))
 
 
 def log_sides(score: Floats) -> tuple[Floats, Floats]:

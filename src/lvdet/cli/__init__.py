@@ -10,15 +10,7 @@ import threading
 from types import FrameType
 from typing import NoReturn
 
-from lvdet.errors import AnotherProcessError, InputError, LvdetError
-
-#: Modules installed by lvdet's extras, with the names of their packages.
-_TRAIN = {
-    "torch": "torch",
-    "torchvision": "torchvision",
-    "safetensors": "safetensors",
-    "PIL": "Pillow",
-}
+from lvdet.errors import AnotherProcessError, InputError, LvdetError, MissingPackageError
 
 
 def main() -> None:
@@ -32,7 +24,7 @@ def main() -> None:
         from lvdet.cli.app import run
 
         code = run(sys.argv[1:])
-    except InputError as error:
+    except (InputError, MissingPackageError) as error:
         _fail(str(error), 2)
     except AnotherProcessError:
         sys.exit(1)
@@ -72,8 +64,6 @@ def _missing(error: ImportError) -> str | None:
     package = (error.name or "lvdet").partition(".")[0]
     if package == "lvdet" or not isinstance(error, ModuleNotFoundError):
         return None
-    if package in _TRAIN:
-        return f"{_TRAIN[package]} is not installed: pip install 'lvdet[train]'"
     return f"{package} is not installed: pip install {package}"
 
 

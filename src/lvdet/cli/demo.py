@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from lvdet.cli.terminal import print_evaluation, print_tables, warn
+from lvdet.extras import has_extra
 
 EXAMPLES = """\b
 Examples:
@@ -30,7 +31,7 @@ def run(
     """Try lvdet on simulated data, in seconds.
 
     Simulates a long-tail data set and a detector, evaluates the detections, shows what a limit
-    per image does, calibrates the scores and writes a report.
+    per image does, calibrates the scores and, with lvdet[report], writes a report.
     """
     from lvdet.calibration.calibrate import calibrate
     from lvdet.evaluation.protocols import evaluate
@@ -81,19 +82,24 @@ def run(
     gamed = rerank(gt_path, dt_path, dets_per_class="best")
     write_detections(gamed.detections, reranked_path)
     print_tables(gamed.title(), gamed.layouts())
-    print(
-        f"\n$ lvdet report {gt_path} {dt_path} {reranked_path} "
+    command = (
+        f"lvdet report {gt_path} {dt_path} {reranked_path} "
         + f"--train {train_gt_path} {train_dt_path} " * 2
         + f"-o {page}"
     )
-    made = report(
-        gt_path,
-        [dt_path, reranked_path],
-        train=[(train_gt_path, train_dt_path)] * 2,
-    )
-    made.save(page)
-    for text in made.notes():
-        print(text)
+    if has_extra("report"):
+        print(f"\n$ {command}")
+        made = report(
+            gt_path,
+            [dt_path, reranked_path],
+            train=[(train_gt_path, train_dt_path)] * 2,
+        )
+        made.save(page)
+        for text in made.notes():
+            print(text)
+        following = f"open {page} in a browser"
+    else:
+        following = f"all of it on one page, after pip install 'lvdet[report]':\n$ {command}"
     for text in dict.fromkeys([*result.warnings, *swept.warnings, *table.warnings]):
         warn(text)
-    print(f"\nnext: open {page} in a browser")
+    print(f"\nnext: {following}")

@@ -10,6 +10,7 @@ import typer
 from lvdet.cli.options import Threads
 from lvdet.cli.terminal import finish, note, progress_bar
 from lvdet.errors import InputError
+from lvdet.extras import extra
 
 EXAMPLES = """\b
 Examples:
@@ -22,6 +23,7 @@ Examples:
 """
 
 
+@extra("train", "an experiment")
 def run(
     names: Annotated[
         list[str] | None,

@@ -11,6 +11,7 @@ import typer
 from lvdet.cli.targets import require_target
 from lvdet.cli.terminal import note, progress_bar
 from lvdet.errors import InputError
+from lvdet.extras import extra
 from lvdet.files.writing import write_json
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ Examples:
 """
 
 
+@extra("train", "prediction")
 def run(
     checkpoint: Annotated[
         Path,
@@ -168,8 +170,7 @@ def run(
     require_target(picture, (".png",))
     require_target(output)
 
-    from lvdet.files.detection_files import WRITTEN
-    from lvdet.files.writing import require_ending
+    from lvdet.files.detection_files import require_format
     from lvdet.inference.device import predicting_processes
     from lvdet.inference.image_list import images_of, sidecar, write_sidecar
     from lvdet.inference.settings import Settings
@@ -177,7 +178,7 @@ def run(
     from lvdet.training.weights.weight_file import is_weight_file
 
     if output is not None:
-        require_ending(output, WRITTEN)
+        require_format(output)
     settings = Settings(
         dets_per_class=dets_per_class,
         dets_per_image=dets_per_image,

@@ -12,6 +12,7 @@ from lvdet.cli.options import Annotations, DropDuplicates, Iou, Summary, Threads
 from lvdet.cli.targets import require_target
 from lvdet.cli.terminal import progress_bar, warn
 from lvdet.errors import InputError
+from lvdet.extras import extra
 
 EXAMPLES = """\b
 Examples:
@@ -38,6 +39,7 @@ def pairs_apart(arguments: Sequence[str]) -> list[str]:
     return apart
 
 
+@extra("report", "a report")
 def run(
     ground_truth: Annotations,
     detections: Annotated[
@@ -110,6 +112,7 @@ def run(
 
     from lvdet.calibration.calibrator import Calibrator
     from lvdet.files.writing import make_folder
+    from lvdet.reporting.page import render  # noqa: F401  before the work begins
     from lvdet.reporting.paper_files import require_drawing
     from lvdet.reporting.report import report
 

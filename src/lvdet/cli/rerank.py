@@ -68,12 +68,11 @@ def run(
     Keeps the best detections of each class, then the best of each image, and shows how AP-Old and
     AP-Fixed change.
     """
-    from lvdet.files.detection_files import WRITTEN, write_detections
-    from lvdet.files.writing import require_ending
+    from lvdet.files.detection_files import require_format, write_detections
     from lvdet.studies.reranking import rerank
 
     if output is not None:
-        require_ending(output, WRITTEN)
+        require_format(output)
     require_target(output)
     require_target(account, (".jsonl", ".ndjson"))
     require_target(summary, (".json",))

@@ -9,6 +9,7 @@ import typer
 
 from lvdet.cli.targets import require_target
 from lvdet.cli.terminal import progress_bar
+from lvdet.extras import extra
 from lvdet.files.writing import write_json
 from lvdet.threads import thread_count
 
@@ -20,6 +21,7 @@ Examples:
 """
 
 
+@extra("train", "drawing images")
 def run(
     folder: Annotated[
         Path, typer.Argument(metavar="DIR", help="Folder for the images and annotations.")

@@ -12,6 +12,7 @@ import typer
 from lvdet.cli.targets import require_target
 from lvdet.cli.terminal import progress_bar
 from lvdet.errors import InputError
+from lvdet.extras import extra
 from lvdet.files.writing import write_json
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ Examples:
 """
 
 
+@extra("train", "training")
 def run(
     config: Annotated[
         Path | None,

@@ -8,7 +8,6 @@ from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 
 def pooled_deviation(groups: Iterable[Sequence[float]]) -> tuple[float, int]:
@@ -22,7 +21,25 @@ def pooled_deviation(groups: Iterable[Sequence[float]]) -> tuple[float, int]:
 
 def student(freedom: int, confidence: float) -> float:
     """The half-width of Student's interval in standard errors."""
-    return float(stdtrit(freedom, (1 + confidence) / 2))
+    low, high = 0.0, math.pi / 2
+    while low < (middle := (low + high) / 2) < high:
+        if _within(middle, freedom) < confidence:
+            low = middle
+        else:
+            high = middle
+    return math.sqrt(freedom) * math.tan(high)
+
+
+def _within(angle: float, freedom: int) -> float:
+    """The probability that |t| < sqrt(freedom) * tan(angle), in closed form (Abramowitz and
+    Stegun 26.7.3 and 26.7.4)."""
+    sine, cosine = math.sin(angle), math.cos(angle)
+    odd = freedom % 2
+    term, total = (cosine if odd else 1.0), 0.0
+    for k in range(1, freedom // 2 + 1):
+        total += term
+        term *= (2 * k - 1 + odd) / (2 * k + odd) * cosine**2
+    return 2 / math.pi * (angle + sine * total) if odd else sine * total
 
 
 def run_errors(values: NDArray[np.float64], confidence: float) -> NDArray[np.float64]:

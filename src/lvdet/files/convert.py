@@ -7,13 +7,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from lvdet.errors import InputError
-from lvdet.files.detection_files import PARQUET, WRITTEN, named_files, read_counted, write_tables
+from lvdet.files.detection_files import (
+    PARQUET,
+    named_files,
+    read_counted,
+    require_format,
+    write_tables,
+)
 from lvdet.files.known_images import ImageSource, KnownImages
 from lvdet.files.parquet import LateColumnsError, declared_box_format
 from lvdet.files.progress import Progress, track
 from lvdet.files.repair import Repair
 from lvdet.files.stream import detection_tables
-from lvdet.files.writing import require_ending
 from lvdet.tables.detections import Detections
 
 
@@ -43,7 +48,7 @@ def convert(
     category_map: replacements of class ids; other ids are kept
     change: applied to each table before it is written
     """
-    require_ending(target, WRITTEN)
+    require_format(target)
     known = KnownImages.of(images)
     repair = Repair.of(_left_to_repair(source, box_format), known, category_map or {})
     if dets_per_class is not None and len(set(repair.ids.values())) < len(repair.ids):

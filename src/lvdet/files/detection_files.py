@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import IO, Any, NamedTuple, cast
 
 from lvdet import _native
-from lvdet.errors import InputError, LvdetError
+from lvdet.errors import InputError, LvdetError, MissingPackageError
 from lvdet.files.arriving_file import ArrivingFile
 from lvdet.files.collect import (
     Cap,
@@ -194,7 +194,7 @@ def prepare(files: NamedFiles) -> None:
 
 
 def _import_arrow() -> None:
-    with suppress(ImportError):  # reported when the file is read
+    with suppress(MissingPackageError):  # reported when the file is read
         import_module("lvdet.files.parquet").import_arrow()
 
 
@@ -243,6 +243,17 @@ def begin_arriving(*, masks: bool) -> Callable[[RemotePath], None]:
     return begin
 
 
+def require_format(path: str | os.PathLike[str]) -> str:
+    """The extension of a file to write; raises if it names no format, or one that needs what is not
+    installed."""
+    ending = require_ending(path, WRITTEN)
+    if ending == ".parquet":
+        from lvdet.files.parquet import import_arrow
+
+        import_arrow("writing Parquet")
+    return ending
+
+
 def write_detections(detections: Detections, path: str | os.PathLike[str]) -> None:
     """Writes JSON, JSON lines (.jsonl, .ndjson) or Parquet, according to the file's extension."""
     write_tables([detections], path)
@@ -255,7 +266,7 @@ def write_tables(tables: Iterable[Detections], path: str | os.PathLike[str]) -> 
     table decides whether its rows have boxes and masks; in Parquet, the first table with rows
     decides for all.
     """
-    ending = require_ending(path, WRITTEN)
+    ending = require_format(path)
     rows = 0
 
     def counted() -> Iterator[Detections]:

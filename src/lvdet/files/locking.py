@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 from io import FileIO
 from pathlib import Path
 
 from lvdet.errors import InputError, OutputError
 from lvdet.files.writing import make_folder
+from lvdet.operating_system import SAFE, lock
 
 
 def make_and_lock(folder: Path, name: str, work: str) -> FileIO:
@@ -34,7 +34,7 @@ def lock_folder(folder: Path, name: str, refusal: str) -> FileIO:
                 raise
             continue
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock(file)
             if os.path.samestat(os.fstat(file.fileno()), os.lstat(folder / name)):
                 return file
         except BlockingIOError:
@@ -52,4 +52,4 @@ def lock_folder(folder: Path, name: str, refusal: str) -> FileIO:
 
 def _opened(path: str, flags: int) -> int:
     """Opens a lock file without following links or waiting for a pipe."""
-    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+    return os.open(path, flags | SAFE, 0o666)

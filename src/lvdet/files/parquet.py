@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from lvdet import _native
 from lvdet.errors import InputError
+from lvdet.extras import extra
 from lvdet.files.arriving_file import ArrivingFile
 from lvdet.files.collect import FileReport, RowPlaces, collected_detections, new_collector
 from lvdet.files.known_images import NO_IMAGES, KnownImages
@@ -86,13 +87,16 @@ def parquet_tables(
             yield table if batch.row is None else replace(table, file_row=batch.row)
 
 
-def import_arrow() -> None:
-    """Imports pyarrow in advance; it would otherwise be imported when a file is opened."""
-    import pyarrow.parquet  # noqa: F401
+def import_arrow(what: str = "reading Parquet") -> None:
+    """Imports pyarrow, which takes time the first time; `what` begins the error if it is not
+    installed."""
+    with extra("parquet", what):
+        import pyarrow.parquet  # noqa: F401
 
 
 @contextmanager
 def _opened(path: InputPath) -> Iterator[Any]:
+    import_arrow()
     import pyarrow as pa
 
     try:
@@ -155,6 +159,7 @@ def declared_box_format(path: InputPath) -> str:
 
 def holds_masks(path: InputPath) -> bool:
     """Whether the file has mask columns; False if it cannot be read."""
+    import_arrow()
     import pyarrow as pa
 
     try:
@@ -338,6 +343,7 @@ class LateColumnsError(InputError):
 def write_parquet(tables: Iterable[Detections], path: str | os.PathLike[str]) -> None:
     """Writes tables in order, a row group at a time. Boxes and masks are written where
     the first table with rows has them; raises `LateColumnsError` where only a later one does."""
+    import_arrow("writing Parquet")
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -16,6 +16,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from lvdet.errors import InputError
+from lvdet.extras import extra
 
 #: Seconds between the attempts of a request; each is varied at random by half.
 PAUSES = (0.25, 0.5, 1.0, 2.0, 4.0)
@@ -139,10 +140,8 @@ def _store(address: str) -> Store:
 
 @lru_cache(maxsize=16)
 def _bucket_store(scheme: str, bucket: str, endpoint: str | None, address: str) -> Store:
-    try:
+    with extra("remote", f"reading {address}"):
         from pyarrow import fs
-    except ImportError:
-        raise _not_installed(address, "pyarrow") from None
     if scheme == "gs":
         emulated = "CLOUD_STORAGE_EMULATOR_ENDPOINT" in os.environ
         # Attempts are made here, for all stores alike.
@@ -241,10 +240,8 @@ class _ArrowStore:
 
 @lru_cache(maxsize=1)
 def _hub() -> Store:
-    try:
+    with extra("remote", "reading hf://"):
         from huggingface_hub import HfFileSystem
-    except ImportError:
-        raise _not_installed("hf://", "huggingface_hub") from None
     # Its attempts at listing a folder are announced, each on lines of their own.
     logging.getLogger("huggingface_hub.utils._http").setLevel(logging.ERROR)
     return _Hub(HfFileSystem(skip_instance_cache=True))
@@ -306,10 +303,6 @@ class _Hub:
                 raise StoreError(_kind(error), _detail(error)) from None
             kind = {401: "denied", 403: "denied", 404: "missing"}.get(status, "passing")
             raise StoreError(kind, f"HTTP status {status}") from None
-
-
-def _not_installed(address: str, package: str) -> InputError:
-    return InputError(f"{address}: reading it needs {package}: pip install 'lvdet[remote]'")
 
 
 def _kind(error: Exception) -> str:

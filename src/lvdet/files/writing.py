@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import stat
 import time
@@ -14,6 +13,14 @@ from typing import IO, Any
 
 from lvdet.errors import InputError, OutputError
 from lvdet.files.remote_path import remote_address
+from lvdet.operating_system import (
+    OPEN_FILES_STAY,
+    SAFE,
+    is_own,
+    mark_in_use,
+    remove_unused,
+    set_mode,
+)
 
 #: Seconds for which a part that nobody has locked is left alone: it may be about to be.
 _FRESH = 60
@@ -40,13 +47,14 @@ def write_whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         _remove_stale(target.parent, checksum)
         with open(temporary, "xb", opener=_opened) as file:
             made = True
-            with suppress(OSError):  # a file system without locks
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            mark_in_use(file)
             with suppress(FileNotFoundError):
-                os.fchmod(file.fileno(), stat.S_IMODE(os.stat(target).st_mode) & 0o777)
+                set_mode(file, stat.S_IMODE(os.stat(target).st_mode) & 0o777)
             yield file
             file.flush()
             os.fsync(file.fileno())
+            if OPEN_FILES_STAY:
+                file.close()
             os.replace(temporary, target)
             made = False
     except OSError as error:
@@ -59,7 +67,7 @@ def write_whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 def _opened(path: str, flags: int) -> int:
     """Creates a file that did not exist; fails if anything is in its place."""
-    return os.open(path, flags | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    return os.open(path, flags | os.O_EXCL | SAFE, 0o666)
 
 
 def _remove_stale(folder: Path, checksum: str) -> None:
@@ -69,14 +77,8 @@ def _remove_stale(folder: Path, checksum: str) -> None:
         with suppress(OSError):
             found = os.lstat(part)
             old = time.time() - found.st_mtime > _FRESH
-            if not (old and stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()):
-                continue
-            descriptor = os.open(part, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                part.unlink()
-            finally:
-                os.close(descriptor)
+            if old and stat.S_ISREG(found.st_mode) and is_own(found):
+                remove_unused(part)
 
 
 def write_text(text: str, path: str | os.PathLike[str]) -> None:

@@ -14,10 +14,9 @@ import numpy as np
 from torch import nn
 
 from lvdet.errors import InputError
-from lvdet.files.detection_files import WRITTEN
+from lvdet.files.detection_files import require_format
 from lvdet.files.progress import Progress, Update, track
 from lvdet.files.stream import detection_tables
-from lvdet.files.writing import require_ending
 from lvdet.inference.batches import BatchSplitter, Image
 from lvdet.inference.box_pass import find_boxes
 from lvdet.inference.device import Execution
@@ -64,7 +63,7 @@ def predict(
     """
     settings = settings or Settings()
     started = time.monotonic()
-    require_ending(out, WRITTEN)
+    require_format(out)
     _require_different(images)
     masks = settings.masks and model.config.model.masks
     targets = settings.targets(out)

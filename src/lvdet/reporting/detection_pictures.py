@@ -17,6 +17,7 @@ from lvdet.calibration.maps import Floats
 from lvdet.errors import InputError
 from lvdet.evaluation.pair import Pair
 from lvdet.evaluation.protocols import LVIS_PER_IMAGE
+from lvdet.extras import extra
 from lvdet.files.progress import Update
 from lvdet.limits.budgets import Budget, PerClass, PerImage, apply
 from lvdet.reporting.mask_outlines import mask_outlines
@@ -237,8 +238,6 @@ def _thumbnail(path: Path) -> tuple[bytes, tuple[int, int]]:
 
 
 def _pillow() -> Any:
-    try:
+    with extra("report", "showing images"):
         from PIL import Image
-    except ImportError:
-        raise InputError("--images needs Pillow: pip install 'lvdet[figures]'") from None
     return Image

@@ -13,6 +13,7 @@ import plotly.graph_objects as go
 import plotly.io
 
 from lvdet.errors import LvdetError
+from lvdet.extras import extra
 from lvdet.files.progress import Progress, track
 from lvdet.files.writing import make_folder, write_text, write_whole
 from lvdet.rendering.table_text import Layout, latex, markdown
@@ -58,10 +59,8 @@ def write_paper_files(report: Report, folder: Path, progress: Progress | None = 
 
 def require_drawing() -> None:
     """Raises, before the work begins, if figures cannot be drawn as files."""
-    try:
+    with extra("figures", "writing figures"):
         import kaleido  # noqa: F401
-    except ImportError:
-        raise LvdetError(_HOW) from None
 
 
 def _on_paper(figure: go.Figure) -> go.Figure:

@@ -24,6 +24,7 @@ from lvdet.diagnosis.diagnose import FOREGROUND
 from lvdet.errors import InputError
 from lvdet.evaluation.load_pair import Annotations, ResultSource, load_pair
 from lvdet.evaluation.pair import Pair
+from lvdet.extras import extra
 from lvdet.files.progress import Progress
 from lvdet.files.writing import require_ending, write_text
 from lvdet.limits.needs import everything
@@ -103,8 +104,8 @@ class Report(Result):
 
     def to_html(self) -> str:
         """The page."""
-        from lvdet.reporting.page import render
-
+        with extra("report", "a page"):
+            from lvdet.reporting.page import render
         return render(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -119,7 +120,8 @@ class Report(Result):
     ) -> list[Path]:
         """Writes every figure as PDF and PNG, and the tables as LaTeX, Markdown and CSV, into a
         folder; returns the paths."""
-        from lvdet.reporting.paper_files import require_drawing, write_paper_files
+        with extra("report", "drawing figures"):
+            from lvdet.reporting.paper_files import require_drawing, write_paper_files
 
         require_drawing()
         return write_paper_files(self, Path(folder), progress)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from lvdet.calibration.maps import expit
 from lvdet.errors import InputError
 from lvdet.simulation.simulated_truth import (
     Floats,
@@ -190,9 +191,9 @@ def _skill(rng: np.random.Generator, rarity: Floats) -> tuple[Floats, Floats, Fl
     size AP by frequency, and what it loses at 300 per image, come near the paper's table 2.
     """
     talent = rng.normal(0.0, 0.35, len(rarity))
-    mean = _expit(-1.2 - 2.0 * rarity + talent)
+    mean = expit(-1.2 - 2.0 * rarity + talent)
     spread = 1.2 + 8.0 * rarity**2
-    return mean * spread, (1 - mean) * spread, _expit(1.5 - rarity + talent)
+    return mean * spread, (1 - mean) * spread, expit(1.5 - rarity + talent)
 
 
 def _cells(truth: GroundTruth, cell: Ints) -> tuple[NDArray[np.int8], Floats]:
@@ -233,7 +234,3 @@ def _jittered(rng: np.random.Generator, box: Floats, iou: Floats, limit: Floats)
 def pushed(score: Floats, push: Floats) -> Floats:
     """Scores moved down by `push` logits: s / (s + (1 - s) * e^push)."""
     return score / (score + (1 - score) * np.exp(push))
-
-
-def _expit(value: Floats) -> Floats:
-    return 1 / (1 + np.exp(-value))

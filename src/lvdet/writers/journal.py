@@ -17,7 +17,6 @@ replaced as a whole; nothing else depends on their size.
 from __future__ import annotations
 
 import json
-import mmap
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -27,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from lvdet.errors import InputError, OutputError
+from lvdet.operating_system import content, write_pieces
 from lvdet.writers.blocks import Block, read_blocks
 from lvdet.writers.owned_folder import OwnedFolder
 
@@ -143,6 +143,9 @@ class Journal:
     def finish(self, final: str, target: Path) -> None:
         """Moves the completed final file to its target and removes the journal."""
         with self._released_on_error():
+            if self._flush is not None:
+                self._flush.result()
+            self._file.close()
             with self._written(_FINISHED) as file:
                 _write(file, [final.encode()])
             self.recover_finished(final, target)
@@ -207,8 +210,8 @@ class Journal:
         if self._folder.size(name) == 0:
             return
         with self._folder.read(name) as file:
-            content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        yield from read_blocks(content, check=check)
+            found = content(file)
+        yield from read_blocks(found, check=check)
 
     def _recovered(self) -> Iterator[Block]:
         """The blocks of all files; the last file is truncated after its last complete block and
@@ -270,7 +273,7 @@ def _short(value: Any) -> str:
 
 def _write(file: FileIO, pieces: Sequence[Any]) -> None:
     """Writes all bytes: one call writes 2 GiB at most."""
-    left = sum(map(len, pieces)) - os.writev(file.fileno(), pieces)
+    left = sum(map(len, pieces)) - write_pieces(file, pieces)
     if left:
         rest = memoryview(b"".join(pieces))[-left:]
         while rest:

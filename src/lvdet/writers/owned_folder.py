@@ -10,8 +10,7 @@ from pathlib import Path
 
 from lvdet.errors import InputError
 from lvdet.files.locking import lock_folder
-
-_SAFE = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+from lvdet.operating_system import OPEN_FILES_STAY, HeldFolder, is_own
 
 
 class OwnedFolder:
@@ -31,12 +30,12 @@ class OwnedFolder:
         self._lock = lock
         self._locked = lock_folder(path, lock, refusal)
         try:
-            self._folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | _SAFE)
+            self._folder = HeldFolder(path)
         except BaseException:
             self._locked.close()
             raise
         try:
-            _require_own(os.fstat(self._folder), path)
+            _require_own(self._folder.status(), path)
             self.require_file(lock)
         except BaseException:
             self.close()
@@ -44,7 +43,7 @@ class OwnedFolder:
 
     def names(self) -> list[str]:
         """The names in the folder, in order."""
-        return sorted(os.listdir(self._folder))
+        return sorted(self._folder.names())
 
     def size(self, name: str) -> int:
         """The size of a file in bytes; 0 if it does not exist."""
@@ -60,7 +59,7 @@ class OwnedFolder:
 
     def require_file(self, name: str) -> int:
         """Raises for anything but a plain file; returns its size."""
-        found = os.stat(name, dir_fd=self._folder, follow_symlinks=False)
+        found = self._folder.status_of(name)
         if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
             raise InputError(f"{self.path / name}: not a file of lvdet's; remove the folder")
         return found.st_size
@@ -88,34 +87,33 @@ class OwnedFolder:
     def remove(self, name: str) -> None:
         """Removes a file or a link, if it exists."""
         with suppress(FileNotFoundError):
-            os.unlink(name, dir_fd=self._folder)
+            self._folder.remove(name)
 
     def rename(self, name: str, other: str) -> None:
         """Renames a file within the folder."""
-        os.replace(name, other, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+        self._folder.rename(name, other)
 
     def move_out(self, name: str, target: Path) -> None:
         """Moves a file to a path elsewhere, replacing what is there."""
         self.require_file(name)
-        os.replace(name, target, src_dir_fd=self._folder)
+        self._folder.move_out(name, target)
 
     def dissolve(self) -> None:
         """Removes the folder, which then contains only the lock."""
+        if OPEN_FILES_STAY:
+            self._locked.close()
         self.remove(self._lock)
         with suppress(OSError):  # someone else's file is there, or the next process's lock
             os.rmdir(self.path)
 
     def close(self) -> None:
         """Releases the lock for other processes."""
-        if self._folder >= 0:
-            os.close(self._folder)
-            self._folder = -1
+        self._folder.close()
         self._locked.close()
 
     def _opened(self, name: str, flags: int) -> FileIO:
-        descriptor = os.open(name, flags | _SAFE, 0o600, dir_fd=self._folder)
-        mode = "rb" if flags & os.O_ACCMODE == os.O_RDONLY else "wb"
-        file = FileIO(descriptor, mode)
+        mode = "wb" if flags & os.O_WRONLY else "rb"
+        file = FileIO(self._folder.open(name, flags), mode)
         file.name = name
         return file
 
@@ -123,5 +121,5 @@ class OwnedFolder:
 def _require_own(found: os.stat_result, path: Path) -> None:
     if not stat.S_ISDIR(found.st_mode):
         raise InputError(f"{path}: not a folder, or a link to one; remove it")
-    if found.st_uid != os.geteuid():
+    if not is_own(found):
         raise InputError(f"{path}: belongs to another user (uid {found.st_uid}); remove it")

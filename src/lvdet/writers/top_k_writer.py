@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 from lvdet import _native
 from lvdet.errors import InputError, OutputError
 from lvdet.files.bitmaps import masks_from_bitmaps
-from lvdet.files.detection_files import WRITTEN, write_tables
+from lvdet.files.detection_files import require_format, write_tables
 from lvdet.files.records import masks_from_segmentations
-from lvdet.files.writing import require_ending
 from lvdet.tables.detections import Detections, masks_to_boxes
 from lvdet.tables.masks import NONE, Masks
 from lvdet.writers.arguments import (
@@ -81,7 +80,7 @@ class TopKWriter:
         self._category_ids: NDArray[np.int64] | None = None
         if category_ids is not None:
             self._category_ids = whole_numbers(category_ids, "category_ids", "TopKWriter").copy()
-        self._ending = require_ending(target, WRITTEN)
+        self._ending = require_format(target)
         self._target = Path(os.path.realpath(target))
         self._process = os.getpid()
         self._lock = RLock()

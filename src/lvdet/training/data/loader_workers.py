@@ -16,6 +16,7 @@ import torch
 from torch.utils import data
 
 from lvdet.errors import InputError, LvdetError
+from lvdet.operating_system import core_count
 
 T = TypeVar("T")
 
@@ -101,10 +102,13 @@ def _quietly(loader: data.DataLoader[Any]) -> Iterator[Any]:
     """The loader's results. When a worker dies, torch's signal handler would raise wherever the
     main thread happens to be, in the middle of a step or of a file. Without that handler, torch
     raises in here, when the worker's next result is due."""
-    before = signal.getsignal(signal.SIGCHLD)
-    outcomes = iter(loader)
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGCHLD, before or signal.SIG_DFL)
+    if sys.platform == "win32":  # which has no such signal
+        outcomes = iter(loader)
+    else:
+        before = signal.getsignal(signal.SIGCHLD)
+        outcomes = iter(loader)
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGCHLD, before or signal.SIG_DFL)
     return outcomes
 
 
@@ -129,7 +133,7 @@ def plan(workers: int, size: int) -> tuple[int, int]:
     """
     beside = sharing()
     if workers < 0:
-        workers = min(MOST, max(1, cores() // beside))
+        workers = min(MOST, max(1, core_count() // beside))
     try:
         room = shutil.disk_usage(SHARED_MEMORY).free * 3 // 4 // beside
     except OSError:
@@ -143,14 +147,6 @@ def sharing() -> int:
     """The number of processes that torchrun started on this machine."""
     text = os.environ.get("LOCAL_WORLD_SIZE", "1")
     return max(1, int(text)) if text.isdecimal() else 1
-
-
-def cores() -> int:
-    """The cores that this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on Linux
-        return os.cpu_count() or 1
 
 
 def _as_it_is(outcome: Any) -> Any:

@@ -25,6 +25,7 @@ from torch import Tensor, nn
 import lvdet
 from lvdet.errors import InputError, OutputError
 from lvdet.files.writing import make_folder, write_text
+from lvdet.operating_system import sync_folder
 from lvdet.training.configuration.config import Config
 from lvdet.training.configuration.config_file import resolved
 from lvdet.training.records.tensor_file import read_metadata, read_tensors, write_tensors
@@ -117,7 +118,7 @@ def save_checkpoint(
         if target.exists():
             shutil.rmtree(target)
         os.replace(temporary, target)
-        _sync(folder)
+        sync_folder(folder)
         for old in checkpoints(run)[:-keep]:
             shutil.rmtree(old)
     except OSError as error:
@@ -126,15 +127,6 @@ def save_checkpoint(
         with suppress(OSError):
             shutil.rmtree(temporary, ignore_errors=True)
     return target
-
-
-def _sync(folder: Path) -> None:
-    """Waits until the entries of a folder are on disk."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def find_checkpoint(path: Path) -> Path:
