@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lvdet import _native
+from lvdet.bounds import require_inflation
 from lvdet.errors import InputError
 from lvdet.files.collect import FileReport, RowPlaces, collected_detections, new_collector
 from lvdet.files.known_images import NO_IMAGES, KnownImages
@@ -33,6 +34,7 @@ from lvdet.files.parquet_columns import (
     read_reals,
     read_whole,
 )
+from lvdet.files.parquet_layout import Group, read_layout
 from lvdet.files.parquet_lists import MASK_LISTS, ListColumns
 from lvdet.files.progress import Update
 from lvdet.files.writing import write_whole
@@ -157,7 +159,7 @@ def _collect(
     for batch in _batches(file, source, images, masks, update):
         if rows == 0:
             lists = ListColumns.of(file.schema_arrow, source, masks=masks)
-            count = file.metadata.num_rows if lists is None else lists.count(file.metadata)
+            count = file.metadata.num_rows if lists is None else lists.count(source)
             collector.expect(min(count, _EXPECTED))
         if added is not None:
             added.result()
@@ -194,13 +196,15 @@ def _batches(
     lists = ListColumns.of(file.schema_arrow, source, masks=masks)
     if lists is not None:
         columns = lists.names
-        rows = lists.images_at_a_time(file.metadata, source, BATCH, MASK_BATCH, MASK_BYTES)
+        layout = _layout(source, columns)
+        rows = lists.images_at_a_time(layout, source, BATCH, MASK_BATCH, MASK_BYTES)
     else:
         box_columns, mask_columns = _columns(set(file.schema_arrow.names), source)
         if not masks and box_columns:
             mask_columns = []
         columns = ["image_id", "category_id", "score", *box_columns, *mask_columns]
-        rows = _mask_batch(file.metadata, mask_columns, source) if mask_columns else BATCH
+        layout = _layout(source, columns)
+        rows = _mask_batch(layout, mask_columns, source) if mask_columns else BATCH
         box_format = box_format_of(file.schema_arrow, source)
     at = 0
     # Arrow's own threads cost more than they save.
@@ -216,18 +220,20 @@ def _batches(
         raise InputError(f"{source}: has {at:,} rows, but its metadata says {total:,}")
 
 
-def _mask_batch(metadata: Any, columns: list[str], source: str) -> int:
+def _layout(source: str, columns: list[str]) -> list[Group]:
+    """The row groups. Raises if they unpack to too much: few bytes can stand for many equal
+    rows."""
+    groups = read_layout(source, columns)
+    unpacked = sum(group.size(columns) for group in groups)
+    require_inflation(source, os.stat(source).st_size, unpacked)
+    return groups
+
+
+def _mask_batch(layout: list[Group], columns: list[str], source: str) -> int:
     """The number of rows to decode at a time. Rejects oversized masks before they are decoded."""
     rows = MASK_BATCH
-    for number in range(metadata.num_row_groups):
-        group = metadata.row_group(number)
-        chunks = map(group.column, range(group.num_columns))
-        size = sum(
-            max(chunk.total_uncompressed_size, 8 * chunk.num_values)
-            for chunk in chunks
-            if chunk.path_in_schema.split(".")[0] in columns
-        )
-        mean = max(size // max(group.num_rows, 1), 1)
+    for number, group in enumerate(layout):
+        mean = max(group.size(columns) // max(group.rows, 1), 1)
         if mean > LARGEST_MASK:
             raise InputError(
                 f"{source}: masks of row group {number} take {mean:,} bytes per row, expected at "

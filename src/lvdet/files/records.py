@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,13 @@ from typing import Any
 import numpy as np
 
 from lvdet import _native
+from lvdet.bounds import require_inflation
 from lvdet.errors import InputError
 from lvdet.files.known_images import NO_IMAGES, KnownImages
 from lvdet.tables.detections import Detections
 from lvdet.tables.masks import LARGEST_SIDE, NONE, POLYGONS, RLE, Masks
 
+_COLUMNS = ("image_id", "category_id", "score")
 _BOX_NAMES = ("bbox", "box", "boxes")
 
 
@@ -85,7 +88,7 @@ def from_columns(
 ) -> Detections:
     """Detections from arrays named image_id, category_id, score, bbox (or box, boxes), and
     optionally segmentation (a list with one mask per row)."""
-    for name in ("image_id", "category_id", "score"):
+    for name in _COLUMNS:
         if name not in columns:
             raise InputError(f"{source}: no {name!r} array, found {sorted(columns)}")
     box = next((columns[name] for name in _BOX_NAMES if name in columns), None)
@@ -98,6 +101,12 @@ def from_columns(
         None if segmentation is None else masks_from_segmentations(segmentation, source),
         source,
     )
+
+
+def _used(columns: Mapping[str, Any]) -> list[str]:
+    """The names of the arrays that are read."""
+    box = [name for name in _BOX_NAMES if name in columns][:1]
+    return [name for name in (*_COLUMNS, "segmentation") if name in columns] + box
 
 
 def _image_ids(values: Any, source: str, images: KnownImages) -> Any:
@@ -129,6 +138,9 @@ def load_npz(path: Path, images: KnownImages = NO_IMAGES) -> Detections:
     read."""
     try:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
+            names = [f"{name}.npy" for name in _used(archive)]
+            unpacked = sum(archive.zip.getinfo(name).file_size for name in names)
+            require_inflation(str(path), os.fstat(file.fileno()).st_size, unpacked)
             return from_columns(archive, str(path), images)
     except InputError:
         raise
