@@ -102,6 +102,13 @@ def shares(paths: list[Path], update: Update | None) -> list[Update | None]:
 def expand(source: str | os.PathLike[str]) -> list[Path]:
     """The files matching a path, a folder or a pattern, in order of name."""
     text = os.fspath(source)
+    try:
+        return _expanded(text)
+    except OSError as error:  # in a folder that may not be read, or too long a name
+        raise InputError(f"{text}: {error.strerror or error}") from None
+
+
+def _expanded(text: str) -> list[Path]:
     path = Path(text)
     if text == "-" or path.is_file():
         return [path]

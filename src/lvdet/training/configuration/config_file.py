@@ -62,14 +62,14 @@ def read_config(path: Path, changes: Sequence[str] = ()) -> Config:
 
 def config_name(path: Path) -> str:
     """The name of a config: its file's name without the extension, or its own name."""
-    known = None if path.is_file() else shipped_file(str(path))
+    known = None if os.path.isfile(path) else shipped_file(str(path))
     return (known or path).stem
 
 
 def _located(path: Path) -> Path:
     """The file itself, or the file of a shipped config."""
-    known = None if path.is_file() else shipped_file(str(path))
-    if known is None and not path.exists() and not path.suffix and path.name == str(path):
+    known = None if os.path.isfile(path) else shipped_file(str(path))
+    if known is None and not os.path.exists(path) and not path.suffix and path.name == str(path):
         raise InputError(
             f"{path}: no such file, nor a config that ships with lvdet (lvdet train --list)"
         )
@@ -87,7 +87,7 @@ def _chain(path: Path, after: tuple[Path, ...]) -> list[tuple[Path, dict[str, An
     if not isinstance(base, str):
         raise InputError(f"{path}: base is {_short(base)}, expected a file or a name")
     beside = path.parent / Path(base).expanduser()
-    found = beside if beside.is_file() else shipped_file(base)
+    found = beside if os.path.isfile(beside) else shipped_file(base)
     if found is None:
         raise InputError(
             f"{path}: base is {base!r}, which is neither a file beside it nor a config that ships "
