@@ -6,6 +6,8 @@
 #include <cstring>
 #include <limits>
 
+#include "bounds.hpp"
+
 #if defined(__SSE2__)
 #include <emmintrin.h>
 #endif
@@ -14,7 +16,6 @@ namespace lvdet::json {
 
 namespace {
 
-constexpr int kMaxDepth = 512;
 // The first quote, backslash or control character at or after p.
 const char* find_special(const char* p) {
 #if defined(__SSE2__)
@@ -186,6 +187,7 @@ double Cursor::any_number() {
     }
     // A number that touches the end of the buffer may go on after it.
     if (p_ >= end_) throw Incomplete{};
+    if (static_cast<std::size_t>(p_ - begin) > kLongestNumber) throw SyntaxError{begin, kTooLong};
     double value = 0.0;
     const auto result = std::from_chars(begin, p_, value);
     if (result.ec == std::errc::result_out_of_range) {
@@ -215,7 +217,7 @@ bool Cursor::any_integer(std::int64_t& value) {
 }
 
 void Cursor::skip_value(int depth) {
-    if (depth > kMaxDepth) throw SyntaxError{p_, "nested more than 512 levels deep"};
+    if (depth > kDeepest) throw SyntaxError{p_, kTooDeep};
     switch (kind()) {
         case Kind::string: string(); return;
         case Kind::number: number(); return;

@@ -7,6 +7,7 @@ import resource
 import subprocess
 import sys
 import zipfile
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -138,9 +139,8 @@ def test_metadata_of_any_bytes(tmp_path_factory: pytest.TempPathFactory, content
     path = tmp_path_factory.getbasetemp() / "any.parquet"
     end = len(content).to_bytes(4, "little") + b"PAR1"
     path.write_bytes(b"PAR1" + content + end)
-    with pytest.raises(lvdet.InputError, match="invalid Parquet file"):
-        parquet_layout.read_layout(path, ["x"])
-        raise lvdet.InputError("invalid Parquet file")  # or any layout
+    with suppress(lvdet.InputError):
+        assert isinstance(parquet_layout.read_layout(path, ["x"]), list)
 
 
 def test_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,6 @@ import json
 import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from lvdet.calibration.fitting import Fitted, Recipe
 from lvdet.calibration.labelled_scores import require_iou_threshold
 from lvdet.calibration.maps import Floats, Lines, LogOdds, Map, Steps
 from lvdet.errors import InputError
+from lvdet.files.opening import read_small
 from lvdet.files.writing import write_whole
 from lvdet.matching.match_options import IOU_KINDS
 from lvdet.tables.categories import FREQUENCIES, Categories
@@ -86,7 +86,7 @@ def read_record(path: str | os.PathLike[str]) -> Record:
     """Reads a file and rejects it unless all of it is consistent."""
     name = os.fspath(path)
     try:
-        return _record(_parsed(Path(name).read_bytes()))
+        return _record(_parsed(read_small(name)))
     except OSError as error:
         raise InputError(f"{name}: {error.strerror or error}") from None
     except InputError as error:

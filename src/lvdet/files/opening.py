@@ -14,6 +14,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lvdet.bounds import SMALL_FILE
 from lvdet.errors import InputError
 from lvdet.files.progress import Update
 
@@ -45,6 +46,15 @@ def open_plain(path: Path) -> Iterator[IO[bytes]]:
             yield file
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from None
+
+
+def read_small(path: str | os.PathLike[str]) -> bytes:
+    """The content of a file that is read whole, such as a config. Raises OSError."""
+    with open(path, "rb") as file:
+        content = file.read(SMALL_FILE + 1)
+    if len(content) > SMALL_FILE:
+        raise InputError(f"{os.fspath(path)}: has more than {SMALL_FILE:,} bytes")
+    return content
 
 
 def run_reader(

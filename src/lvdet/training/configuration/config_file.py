@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from lvdet.errors import InputError
+from lvdet.files.opening import read_small
 from lvdet.training.configuration.config import Config
 from lvdet.training.configuration.config_rules import check_rules
 from lvdet.training.configuration.shipped import FOLDER, shipped_file
@@ -98,13 +99,15 @@ def _chain(path: Path, after: tuple[Path, ...]) -> list[tuple[Path, dict[str, An
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_bytes().decode())
+        return tomllib.loads(read_small(path).decode())
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: not UTF-8 text (byte {error.start:,})") from None
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path}: not TOML: {error}") from None
+    except RecursionError:
+        raise InputError(f"{path}: nested too deeply") from None
 
 
 def resolved(
