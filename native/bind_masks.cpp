@@ -157,7 +157,13 @@ nb::list mask_problems(const MaskTuple& masks) {
 }  // namespace
 
 void bind_masks(nb::module_& m) {
+    m.attr("LARGEST_SIDE") = kLargestSide;
+    m.attr("FARTHEST") = kFarthest;
     m.attr("LARGEST_MASK") = kLargestMask;
+    m.attr("MOST_CROSSINGS") = kMostCrossings;
+    m.attr("DEEPEST") = kDeepest;
+    m.attr("LONGEST_NUMBER") = kLongestNumber;
+    m.attr("LARGEST_RECORD") = kLargestRecord;
     m.def("segmentations_json", &segmentations_json, "masks"_a);
     m.def("rle_encode", &rle_encode, "counts"_a.noconvert(), "offsets"_a.noconvert());
     m.def("paste_masks", &paste_masks_of, "map"_a.noconvert(), "box"_a.noconvert(),

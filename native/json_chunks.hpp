@@ -21,6 +21,7 @@
 #include <thread>
 #include <vector>
 
+#include "bounds.hpp"
 #include "json_text.hpp"
 #include "parallel.hpp"
 #include "system_files.hpp"
@@ -295,6 +296,7 @@ Place read_records(const File& file, Place from, std::int64_t until, Layout layo
             throw FileError(result.what, place.byte + (result.wrong_at - buffer.text()), place.row);
         if (result.status == Stop::incomplete && buffer.reaches_end(file))
             throw FileError("the file is truncated here", file.size, place.row);
+        if (done == 0 && window > kLargestRecord) throw FileError(kTooBig, place.byte, place.row);
         window = done == 0 ? window * 2 : chunk;
         place.byte += done;
         place.ended = result.status == Stop::closed;

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 
+#include "bounds.hpp"
 #include "real_text.hpp"
 
 #if defined(__SSE2__)
@@ -16,7 +17,6 @@ namespace lvdet::json {
 
 namespace {
 
-constexpr int kMaxDepth = 512;
 // The first quote, backslash or control character at or after p.
 const char* find_special(const char* p) {
 #if defined(__SSE2__)
@@ -188,6 +188,7 @@ double Cursor::any_number() {
     }
     // A number that touches the end of the buffer may go on after it.
     if (p_ >= end_) throw Incomplete{};
+    if (static_cast<std::size_t>(p_ - begin) > kLongestNumber) throw SyntaxError{begin, kTooLong};
     double value = 0.0;
     if (!read_real(begin, p_, value)) {
         value = counts && magnitude > 0 ? std::numeric_limits<double>::infinity() : 0.0;
@@ -216,7 +217,7 @@ bool Cursor::any_integer(std::int64_t& value) {
 }
 
 void Cursor::skip_value(int depth) {
-    if (depth > kMaxDepth) throw SyntaxError{p_, "nested more than 512 levels deep"};
+    if (depth > kDeepest) throw SyntaxError{p_, kTooDeep};
     switch (kind()) {
         case Kind::string: string(); return;
         case Kind::number: number(); return;

@@ -95,6 +95,7 @@ class TopLevel {
                 position_ += cursor.position() - text;
                 return;
             } catch (const Incomplete&) {
+                if (window > kLargestRecord) fail(kTooBig);
                 if (!buffer_.reaches_end(file_)) continue;
                 position_ = file_.size;
                 fail("the file is truncated here");

@@ -53,8 +53,8 @@ void cross_columns(Point from, Point to, std::int64_t width, Visit&& visit) {
 
 }  // namespace
 
-void polygon_runs(const std::vector<double>& xy, std::int64_t height, std::int64_t width,
-                  Runs& runs) {
+const char* polygon_runs(const std::vector<double>& xy, std::int64_t height, std::int64_t width,
+                         Runs& runs) {
     constexpr double scale = 5;
     const std::size_t points = xy.size() / 2;
     const auto corner = [&](std::size_t i) {
@@ -63,16 +63,21 @@ void polygon_runs(const std::vector<double>& xy, std::int64_t height, std::int64
     };
     std::vector<std::int64_t> toggles;
     std::size_t most = 1 << 16;
+    std::size_t crossed = 0;
     for (std::size_t i = 0; i < points; ++i) {
+        const std::size_t before = toggles.size();
         cross_columns(corner(i), corner((i + 1) % points), width, [&](int column, int fine) {
             const double y = std::clamp((fine + .5) / scale - .5, 0.0, static_cast<double>(height));
             toggles.push_back(column * height + static_cast<std::int64_t>(std::ceil(y)));
         });
+        crossed += toggles.size() - before;
+        if (crossed > kMostCrossings) return kTooManyCrossings;
         if (toggles.size() < most) continue;
         cancel_pairs(toggles);  // at most one for each pixel is left
         most = std::max(most, 2 * toggles.size());
     }
     runs_from_toggles(toggles, height * width, runs);
+    return nullptr;
 }
 
 void encode_polygons(const std::vector<std::vector<double>>& parts,

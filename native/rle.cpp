@@ -285,12 +285,14 @@ const char* row_runs(const MaskColumn& masks, std::size_t row, std::int64_t heig
     if (const char* wrong = check_polygons(data, size)) return wrong;
     Runs part;
     bool first = true;
+    const char* wrong = nullptr;
     for_each_polygon(data, [&](const std::vector<double>& xy) {
-        polygon_runs(xy, height, width, first ? runs : part);
+        if (wrong) return;
+        wrong = polygon_runs(xy, height, width, first ? runs : part);
         if (!first) runs = unite(runs, part);
         first = false;
     });
-    return nullptr;
+    return wrong;
 }
 
 Runs unite(const Runs& a, const Runs& b) {

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <vector>
 
+#include "bounds.hpp"
+
 namespace lvdet {
 
 using Runs = std::vector<std::uint32_t>;
@@ -22,13 +24,6 @@ struct MaskColumn {
 
     explicit operator bool() const { return data != nullptr; }
 };
-
-// Pixels an image may measure, and how far out a polygon may reach.
-inline constexpr std::int32_t kLargestSide = 1000000;
-inline constexpr double kFarthest = 1e6;
-// Bytes a mask may take, encoded.
-inline constexpr std::size_t kLargestMask = std::size_t{1} << 26;
-inline constexpr const char* kTooLarge = "the mask takes more than 67,108,864 bytes";
 
 struct Box {
     double x, y, w, h;
@@ -51,9 +46,9 @@ void cancel_pairs(std::vector<std::int64_t>& toggles);
 void runs_from_toggles(std::vector<std::int64_t>& toggles, std::int64_t pixels, Runs& runs);
 
 // The mask of one polygon (x, y pairs), traced as the COCO tools trace it: edges at five times
-// the resolution, snapped to pixel columns.
-void polygon_runs(const std::vector<double>& xy, std::int64_t height, std::int64_t width,
-                  Runs& runs);
+// the resolution, snapped to pixel columns. Returns what is wrong with it, or nullptr.
+const char* polygon_runs(const std::vector<double>& xy, std::int64_t height, std::int64_t width,
+                         Runs& runs);
 // The mask of an encoded row at the given image size. Returns what is wrong, or nullptr.
 const char* row_runs(const MaskColumn& masks, std::size_t row, std::int64_t height,
                      std::int64_t width, Runs& runs);

@@ -11,9 +11,11 @@ Names are loaded on first use, so `import lvdet` is cheap.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # importing it takes longer than all of this; type checkers take it as true
 if TYPE_CHECKING:
+    from typing import Any
+
     from lvdet.calibration.calibrate import calibrate
     from lvdet.calibration.calibration_table import CalibrationTable
     from lvdet.calibration.calibrator import Calibrator

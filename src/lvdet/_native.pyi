@@ -45,7 +45,19 @@ def encode_ids(ids: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu'
 
 def first_bad_row(score: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], box: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], threads: int) -> int: ...
 
+LARGEST_SIDE: int = 1000000
+
+FARTHEST: float = 1000000.0
+
 LARGEST_MASK: int = 67108864
+
+MOST_CROSSINGS: int = 16777216
+
+DEEPEST: int = 512
+
+LONGEST_NUMBER: int = 4096
+
+LARGEST_RECORD: int = 268435456
 
 def segmentations_json(masks: tuple[Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)]]) -> list: ...
 

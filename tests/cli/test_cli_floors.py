@@ -11,7 +11,7 @@ import pytest
 import lvdet
 from cli.run_lvdet import lvdet_call, lvdet_command
 from cli.small_set import FOUND, LVIS, pair, save
-from lvdet.files import fingerprint
+from lvdet.files import content_hash
 
 
 @pytest.mark.parametrize(
@@ -92,8 +92,8 @@ def test_the_output_says_what_it_is_of(tmp_path: Path, monkeypatch: pytest.Monke
     assert after[1]["hash"] != before["inputs"]["files"][1]["hash"]
     table = lvdet.evaluate(*(lvdet.read_ground_truth(gt), lvdet.read_detections(dt)))
     assert table.inputs["files"] == []
-    monkeypatch.setattr(fingerprint, "WHOLE", 10)
-    monkeypatch.setattr(fingerprint, "_BLOCK", 4)
+    monkeypatch.setattr(content_hash, "WHOLE", 10)
+    monkeypatch.setattr(content_hash, "_BLOCK", 4)
     save(gt, LVIS)
     sampled = found()["inputs"]["files"]
     assert sampled[0]["hash"].startswith("blake2b-sampled:")

@@ -37,7 +37,7 @@ def test_few_detections_per_image_and_the_rest_missing(honest: Tables, scale: in
     assert missing_images(gt, Results.of(low)) == []
     (found,) = missing_images(gt, Results.of(low[low.image < 100]))
     assert found.count >= 90
-    assert "in order of id" in found.sentence or "median" in found.sentence
+    assert "by id" in found.sentence or "median" in found.sentence
 
 
 @pytest.mark.parametrize("seed", range(20))

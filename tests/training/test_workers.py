@@ -63,7 +63,7 @@ def test_errors_are_one_line(count: int, error: BaseException, says: str) -> Non
 def machine(monkeypatch: pytest.MonkeyPatch, cores: int, megabytes: int, sharing: int) -> None:
     usage: Any = type("Usage", (), {"free": megabytes * MEGABYTES})
     monkeypatch.setattr(workers.shutil, "disk_usage", lambda _: usage)
-    monkeypatch.setattr(workers, "cores", lambda: cores)
+    monkeypatch.setattr(workers, "core_count", lambda: cores)
     monkeypatch.setenv("LOCAL_WORLD_SIZE", str(sharing))
 
 

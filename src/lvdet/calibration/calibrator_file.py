@@ -23,7 +23,7 @@ from lvdet.calibration.fitting import Fitted, Recipe
 from lvdet.calibration.labelled_scores import require_iou_threshold
 from lvdet.calibration.maps import Floats, Lines, LogOdds, Map, Steps
 from lvdet.errors import InputError
-from lvdet.files.opening import read_content
+from lvdet.files.opening import read_small
 from lvdet.files.remote_path import input_path
 from lvdet.files.writing import write_whole
 from lvdet.matching.match_options import IOU_KINDS
@@ -87,7 +87,7 @@ def read_record(path: str | os.PathLike[str]) -> Record:
     """Reads a file and rejects it unless all of it is consistent."""
     name = str(input_path(path))
     try:
-        return _record(_parsed(read_content(path)))
+        return _record(_parsed(read_small(path)))
     except OSError as error:
         raise InputError(f"{name}: {error.strerror or error}") from None
     except InputError as error:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from lvdet.errors import InputError
-from lvdet.files.opening import read_content
+from lvdet.files.opening import read_small
 from lvdet.files.writing import require_ending
 
 VERSION = 1
@@ -22,7 +22,7 @@ def read_values(path: str | os.PathLike[str]) -> dict[int, float]:
     """The threshold of each class id, NaN if it has none."""
     ending = require_ending(path, (".json", ".csv"))
     try:
-        text = read_content(path).decode()
+        text = read_small(path).decode()
         rows = _of_json(text) if ending == ".json" else _of_csv(text)
         return _values(rows)
     except OSError as error:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 from dataclasses import dataclass, replace
 from math import isnan
@@ -26,6 +24,7 @@ from lvdet.files.progress import Progress
 from lvdet.limits.budgets import Budget, PerImage
 from lvdet.limits.needs import Need
 from lvdet.matching.match_options import MatchOptions
+from lvdet.rendering.csv_text import csv_text
 from lvdet.rendering.result import Result
 from lvdet.rendering.table_text import Cell, Layout, latex, markdown, percent
 from lvdet.tables.categories import FREQUENCY_NAMES, Categories
@@ -141,13 +140,8 @@ class Thresholds(Result):
 
     def to_csv(self) -> str:
         """One line per class; empty cells are undefined."""
-        lines = io.StringIO(newline="")
-        writer = csv.writer(lines)
-        for place, row in enumerate(self.rows()):
-            if place == 0:
-                writer.writerow(row)
-            writer.writerow("" if value != value else value for value in row.values())
-        return lines.getvalue()
+        rows = self.rows()
+        return csv_text([*rows[:1], *(row.values() for row in rows)])
 
 
 _HEAD = ("oLRP", "localisation", "false positives", "false negatives")

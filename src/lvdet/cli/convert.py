@@ -71,8 +71,10 @@ def run(
     Reads and writes JSON, JSON lines and Parquet. Files may be larger than memory.
     """
     from lvdet.files.convert import convert
+    from lvdet.files.detection_files import WRITTEN
     from lvdet.files.repair import read_category_map
 
+    require_target(output, WRITTEN)
     require_target(summary, (".json",))
     written, found = convert(
         detections,

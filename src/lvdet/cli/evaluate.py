@@ -207,8 +207,10 @@ def parse_limits(text: str | None) -> list[int]:
 
 def read_groups(path: Path) -> dict[str, list[int | str]]:
     """Named groups of classes from a JSON object of lists."""
+    from lvdet.files.opening import read_small
+
     try:
-        groups = json.loads(path.read_text(encoding="utf-8"))
+        groups = json.loads(read_small(path).decode())
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from None
     except (ValueError, RecursionError) as error:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from lvdet.comparison.differences import Difference
 from lvdet.comparison.verdicts import interval_text, level_text, title
+from lvdet.rendering.csv_text import csv_text
 from lvdet.rendering.result import Result
 from lvdet.rendering.table_text import Cell, Layout, latex, markdown, percent, plain, signed
 
@@ -185,14 +184,15 @@ class Comparison(Result):
 
     def to_csv(self) -> str:
         """One line per metric and per class; empty cells are undefined."""
-        lines = io.StringIO(newline="")
-        writer = csv.writer(lines)
-        writer.writerow(["detector", "protocol", "budget", "metric", "class", *_COLUMNS, "p_value"])
+        head = ["detector", "protocol", "budget", "metric", "class", *_COLUMNS, "p_value"]
+        return csv_text([head, *self._csv_rows()])
+
+    def _csv_rows(self) -> Iterator[list[object]]:
         for one in self.compared:
             for protocol, metrics in one.protocols.items():
                 start = [one.name, protocol, self.budgets[protocol]]
                 for name, item in metrics.items():
-                    writer.writerow([*start, name, "", *_cells(item.to_dict()), ""])
+                    yield [*start, name, "", *_cells(item.to_dict()), ""]
                 for row in one.classes if protocol != "pool" else []:
                     item = row.old if protocol == "old" else row.fixed
                     values = item.to_dict()
@@ -200,8 +200,7 @@ class Comparison(Result):
                     if protocol == "fixed":
                         values["holds"] = row.holds if row.tested else None
                         p_value = str(item.p_value) if row.tested else ""
-                    writer.writerow([*start, "AP", row.name, *_cells(values), p_value])
-        return lines.getvalue()
+                    yield [*start, "AP", row.name, *_cells(values), p_value]
 
     def _metrics(self, one: Compared, label: str, digits: int) -> Layout:
         lines = []

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,6 +15,7 @@ from lvdet.evaluation.average_precision import Curves
 from lvdet.evaluation.pair import headline
 from lvdet.evaluation.summary import defined, number_name
 from lvdet.evaluation.ties import TieRange
+from lvdet.rendering.csv_text import csv_text
 from lvdet.rendering.result import Result
 from lvdet.rendering.table_text import Cell, Layout, percent, plain, text
 from lvdet.tables.categories import Categories
@@ -174,13 +173,9 @@ class Evaluation(Result, Mapping[str, ProtocolResult]):
 
     def to_csv(self) -> str:
         """One line per evaluated class, as in `per_class`; empty cells are undefined."""
-        lines = io.StringIO(newline="")
-        writer = csv.writer(lines)
         table = self.per_class
-        writer.writerow(table)
-        for row in zip(*(column.tolist() for column in table.values()), strict=True):
-            writer.writerow("" if value != value else value for value in row)
-        return lines.getvalue()
+        rows = zip(*(column.tolist() for column in table.values()), strict=True)
+        return csv_text([table, *rows])
 
     def __repr__(self) -> str:
         numbers = (f"{name} {percent(one.AP)}" for name, one in self.protocols.items())

@@ -15,6 +15,7 @@ from typing import IO, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from lvdet.bounds import SMALL_FILE
 from lvdet.errors import InputError
 from lvdet.files.arriving_file import ArrivingFile
 from lvdet.files.progress import Update
@@ -41,10 +42,20 @@ def open_file(path: InputPath) -> AbstractContextManager[IO[bytes]]:
     return cast(AbstractContextManager[IO[bytes]], path.reading())
 
 
-def read_content(path: str | os.PathLike[str]) -> bytes:
-    """The content of a small file."""
+def read_small(path: str | os.PathLike[str]) -> bytes:
+    """The content of a file that is read whole, such as a config. Raises OSError."""
     with open_file(input_path(path)) as file:
-        return file.read()
+        content = file.read(SMALL_FILE + 1)
+    if len(content) > SMALL_FILE:
+        raise InputError(f"{os.fspath(path)}: has more than {SMALL_FILE:,} bytes")
+    return content
+
+
+def size_of(file: IO[bytes]) -> int:
+    """The size of a seekable file, which is then at its beginning."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    return size
 
 
 @contextmanager
@@ -151,6 +162,13 @@ def expand(source: str | os.PathLike[str]) -> list[InputPath]:
         return [*expand_remote(address)]
     path = Path(input_path(source))
     text = str(path) if os.fspath(source).startswith("file:") else os.fspath(source)
+    try:
+        return _expanded(path, text)
+    except OSError as error:  # in a folder that may not be read, or too long a name
+        raise InputError(f"{text}: {error.strerror or error}") from None
+
+
+def _expanded(path: Path, text: str) -> list[InputPath]:
     if text == "-" or path.is_file():
         return [path]
     if path.is_dir():

@@ -11,21 +11,23 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from itertools import chain, islice
 from threading import Thread
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lvdet import _native
+from lvdet.bounds import require_inflation
 from lvdet.errors import InputError
 from lvdet.extras import extra
 from lvdet.files.arriving_file import ArrivingFile
 from lvdet.files.collect import FileReport, RowPlaces, collected_detections, new_collector
 from lvdet.files.known_images import NO_IMAGES, KnownImages
+from lvdet.files.opening import size_of
 from lvdet.files.parquet_batch import Batch, box_format_of, plain_boxes
 from lvdet.files.parquet_columns import (
     has_texts,
@@ -35,6 +37,7 @@ from lvdet.files.parquet_columns import (
     read_reals,
     read_whole,
 )
+from lvdet.files.parquet_layout import Group, read_layout
 from lvdet.files.parquet_lists import MASK_LISTS, ListColumns
 from lvdet.files.progress import Update
 from lvdet.files.remote_path import InputPath, RemotePath
@@ -68,7 +71,7 @@ def collect_parquet(
 ) -> FileReport:
     """Adds the detections of a file, batch by batch."""
     with _opened(path) as file, ExitStack() as stack:
-        return _collect(file, str(path), collector, images, masks, update, stack)
+        return _collect(file, path, collector, images, masks, update, stack)
 
 
 def parquet_tables(
@@ -78,7 +81,7 @@ def parquet_tables(
     masks."""
     source = str(path)
     with _opened(path) as file:
-        for batch in _batches(file, source, images, masks, update):
+        for batch in _batches(file, path, images, masks, update):
             collector = new_collector()
             require(batch.add_to(collector, source))
             table = collected_detections(collector, source, [batch.report], masks=masks)
@@ -130,25 +133,18 @@ def begin_columns(path: RemotePath, *, masks: bool) -> None:
     def begin() -> None:
         with suppress(Exception), _parquet_file(path) as file:  # said when it is read
             columns = _Columns.of(file.schema_arrow, str(path), masks=masks)
-            path.arriving().want(_spans(file.metadata, columns.names))
+            with _bytes_of(path) as content:
+                groups = read_layout(content, str(path), columns.names, pages=False)
+            path.arriving().want(_spans(groups))
 
     with suppress(RuntimeError):  # the system allows no more threads
         Thread(target=begin).start()
 
 
-def _spans(metadata: Any, names: list[str]) -> Iterator[tuple[int, int]]:
-    """Where the columns are, as (begin, count), one row group after the other."""
-    for number in range(metadata.num_row_groups):
-        group = metadata.row_group(number)
-        spans = []
-        for place in range(group.num_columns):
-            chunk = group.column(place)
-            if chunk.path_in_schema.split(".")[0] in names:
-                begin = chunk.data_page_offset
-                if chunk.dictionary_page_offset is not None:
-                    begin = min(begin, chunk.dictionary_page_offset)
-                spans.append((begin, chunk.total_compressed_size))
-        yield from sorted(spans)
+def _spans(groups: list[Group]) -> Iterator[tuple[int, int]]:
+    """Where the columns are, as (begin, count), one row group after another."""
+    for group in groups:
+        yield from sorted((chunk.begin, chunk.packed) for chunk in group.chunks)
 
 
 def declared_box_format(path: InputPath) -> str:
@@ -172,13 +168,14 @@ def holds_masks(path: InputPath) -> bool:
 
 def _collect(
     file: Any,
-    source: str,
+    path: InputPath,
     collector: _native.Collector,
     images: KnownImages,
     masks: bool,
     update: Update | None,
     stack: ExitStack,
 ) -> FileReport:
+    source = str(path)
     problems: list[Problem] = []
     rows = with_masks = without_box = unlisted = 0
     begins: list[NDArray[np.int64]] = []
@@ -193,10 +190,12 @@ def _collect(
     adder = stack.enter_context(ThreadPoolExecutor(1)) if thread_count() > 1 else None
     added: Future[None] | None = None
     # One batch is added while the next is decoded.
-    for batch in _batches(file, source, images, masks, update):
+    for batch in _batches(file, path, images, masks, update):
         if rows == 0:
             lists = ListColumns.of(file.schema_arrow, source, masks=masks)
-            count = file.metadata.num_rows if lists is None else lists.count(file.metadata)
+            count = file.metadata.num_rows
+            if lists is not None:
+                count = lists.count(_layout(path, [lists.scores]))
             collector.expect(min(count, _EXPECTED))
         if added is not None:
             added.result()
@@ -224,17 +223,19 @@ def _collect(
 
 
 def _batches(
-    file: Any, source: str, images: KnownImages, masks: bool, update: Update | None
+    file: Any, path: InputPath, images: KnownImages, masks: bool, update: Update | None
 ) -> Iterator[Batch]:
     """The detections of a file, in batches."""
+    source = str(path)
     total = file.metadata.num_rows
     if total < 0:
         raise InputError(f"{source}: invalid Parquet file: negative size")
     lists, box_columns, mask_columns = columns = _Columns.of(file.schema_arrow, source, masks=masks)
+    layout = _layout(path, columns.names)
     if lists is not None:
-        rows = lists.images_at_a_time(file.metadata, source, BATCH, MASK_BATCH, MASK_BYTES)
+        rows = lists.images_at_a_time(layout, source, BATCH, MASK_BATCH, MASK_BYTES)
     else:
-        rows = _mask_batch(file.metadata, mask_columns, source) if mask_columns else BATCH
+        rows = _mask_batch(layout, mask_columns, source) if mask_columns else BATCH
         box_format = box_format_of(file.schema_arrow, source)
     at = 0
     # Arrow's own threads cost more than they save.
@@ -250,18 +251,27 @@ def _batches(
         raise InputError(f"{source}: has {at:,} rows, but its metadata says {total:,}")
 
 
-def _mask_batch(metadata: Any, columns: list[str], source: str) -> int:
+def _layout(path: InputPath, columns: list[str]) -> list[Group]:
+    """The row groups. Raises if they unpack to too much: few bytes can stand for many equal
+    rows."""
+    with _bytes_of(path) as file:
+        groups = read_layout(file, str(path), columns)
+        unpacked = sum(group.size(columns) for group in groups)
+        require_inflation(str(path), size_of(file), unpacked)
+    return groups
+
+
+def _bytes_of(path: InputPath) -> AbstractContextManager[IO[bytes]]:
+    if isinstance(path, RemotePath):
+        return nullcontext(cast(IO[bytes], ArrivingFile(path.arriving())))
+    return open(path, "rb")
+
+
+def _mask_batch(layout: list[Group], columns: list[str], source: str) -> int:
     """The number of rows to decode at a time. Rejects oversized masks before they are decoded."""
     rows = MASK_BATCH
-    for number in range(metadata.num_row_groups):
-        group = metadata.row_group(number)
-        chunks = map(group.column, range(group.num_columns))
-        size = sum(
-            max(chunk.total_uncompressed_size, 8 * chunk.num_values)
-            for chunk in chunks
-            if chunk.path_in_schema.split(".")[0] in columns
-        )
-        mean = max(size // max(group.num_rows, 1), 1)
+    for number, group in enumerate(layout):
+        mean = max(group.size(columns) // max(group.rows, 1), 1)
         if mean > LARGEST_MASK:
             raise InputError(
                 f"{source}: masks of row group {number} take {mean:,} bytes per row, expected at "

@@ -24,6 +24,7 @@ from lvdet.files.parquet_columns import (
     read_images,
     read_values,
 )
+from lvdet.files.parquet_layout import Group
 from lvdet.files.records import masks_from_segmentations
 from lvdet.tables.detections import masks_to_boxes
 from lvdet.tables.masks import LARGEST_MASK, NONE, Masks
@@ -72,25 +73,23 @@ class ListColumns:
         every = ("image_id", self.scores, self.labels, self.boxes, self.masks)
         return [name for name in every if name is not None]
 
-    def count(self, metadata: Any) -> int:
+    def count(self, layout: list[Group]) -> int:
         """The number of detections in the file, or slightly more."""
-        groups = map(metadata.row_group, range(metadata.num_row_groups))
-        return sum(_size(group, self.scores)[0] for group in groups)
+        return sum(group.values(self.scores) for group in layout)
 
     def images_at_a_time(
-        self, metadata: Any, source: str, most: int, most_masks: int, mask_bytes: int
+        self, layout: list[Group], source: str, most: int, most_masks: int, mask_bytes: int
     ) -> int:
         """The number of rows to decode at a time, for about `most` detections; if there are masks,
         also for about `most_masks` bytes of them."""
         rows = IMAGES
-        for number in range(metadata.num_row_groups):
-            group = metadata.row_group(number)
-            images = max(group.num_rows, 1)
-            count = max(_size(group, self.scores)[0], 1)
+        for number, group in enumerate(layout):
+            images = max(group.rows, 1)
+            count = max(group.values(self.scores), 1)
             rows = min(rows, most * images // count)
             if self.masks is None:
                 continue
-            size = max(_size(group, self.masks)[1], 1)
+            size = max(group.size([self.masks]), 1)
             if size // count > LARGEST_MASK:
                 raise InputError(
                     f"{source}: masks of row group {number} take {size // count:,} bytes per "
@@ -218,17 +217,6 @@ class ListColumns:
 
 def _first(schema: Any, names: tuple[str, ...]) -> str | None:
     return next((name for name in names if name in schema.names), None)
-
-
-def _size(group: Any, name: str) -> tuple[int, int]:
-    """The number of values in a column of a row group, and their bytes."""
-    chunks = [
-        chunk
-        for chunk in map(group.column, range(group.num_columns))
-        if chunk.path_in_schema.split(".")[0] == name
-    ]
-    size = sum(max(chunk.total_uncompressed_size, 8 * chunk.num_values) for chunk in chunks)
-    return max((chunk.num_values for chunk in chunks), default=0), size
 
 
 def _items(column: Any, name: str, source: str, at: int) -> tuple[Any, NDArray[np.int64]]:

@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 
 from lvdet import _native
+from lvdet.bounds import require_inflation
 from lvdet.errors import InputError
 from lvdet.files.known_images import NO_IMAGES, KnownImages
-from lvdet.files.opening import open_file
+from lvdet.files.opening import open_file, size_of
 from lvdet.files.remote_path import InputPath
 from lvdet.tables.detections import Detections
 from lvdet.tables.masks import LARGEST_SIDE, NONE, POLYGONS, RLE, Masks
 
+_COLUMNS = ("image_id", "category_id", "score")
 _BOX_NAMES = ("bbox", "box", "boxes")
 
 
@@ -86,7 +88,7 @@ def from_columns(
 ) -> Detections:
     """Detections from arrays named image_id, category_id, score, bbox (or box, boxes), and
     optionally segmentation (a list with one mask per row)."""
-    for name in ("image_id", "category_id", "score"):
+    for name in _COLUMNS:
         if name not in columns:
             raise InputError(f"{source}: no {name!r} array, found {sorted(columns)}")
     box = next((columns[name] for name in _BOX_NAMES if name in columns), None)
@@ -99,6 +101,12 @@ def from_columns(
         None if segmentation is None else masks_from_segmentations(segmentation, source),
         source,
     )
+
+
+def _used(columns: Mapping[str, Any]) -> list[str]:
+    """The names of the arrays that are read."""
+    box = [name for name in _BOX_NAMES if name in columns][:1]
+    return [name for name in (*_COLUMNS, "segmentation") if name in columns] + box
 
 
 def _image_ids(values: Any, source: str, images: KnownImages) -> Any:
@@ -130,6 +138,9 @@ def load_npz(path: InputPath, images: KnownImages = NO_IMAGES) -> Detections:
     read."""
     try:
         with open_file(path) as file, np.load(file, allow_pickle=False) as archive:
+            names = [f"{name}.npy" for name in _used(archive)]
+            unpacked = sum(archive.zip.getinfo(name).file_size for name in names)
+            require_inflation(str(path), size_of(file), unpacked)
             return from_columns(archive, str(path), images)
     except InputError:
         raise
@@ -221,7 +232,7 @@ def _encode(value: Any) -> tuple[bytes, int, tuple[int, int]]:
     for part in parts:
         if len(part) < 6 or len(part) % 2:
             raise ValueError(f"a polygon has {len(part)} numbers, expected at least 3 x, y points")
-        if not all(abs(number) <= 1e6 for number in part):
+        if not all(abs(number) <= _native.FARTHEST for number in part):
             raise ValueError("a polygon has a coordinate that is out of range")
     return _native.polygon_bytes(parts), POLYGONS, (0, 0)
 

@@ -12,7 +12,7 @@ import numpy as np
 from lvdet.errors import InputError
 from lvdet.files.box_formats import from_format, normalized, require_box_format
 from lvdet.files.known_images import KnownImages
-from lvdet.files.opening import read_content
+from lvdet.files.opening import read_small
 from lvdet.tables.detections import Detections, encode_ids
 from lvdet.tables.values import numbers
 
@@ -58,7 +58,7 @@ class Repair:
 def read_category_map(path: Path) -> dict[int, int]:
     """Reads replacements of class ids from a JSON object."""
     try:
-        content = json.loads(read_content(path).decode())
+        content = json.loads(read_small(path).decode())
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from None
     except (ValueError, RecursionError) as error:

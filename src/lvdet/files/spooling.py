@@ -9,8 +9,14 @@ import zlib
 from contextlib import ExitStack
 from typing import IO
 
-from lvdet.errors import InputError
+from lvdet.bounds import INFLATION, SPARE_DISK, most_inflated
+from lvdet.errors import InputError, LvdetError
+from lvdet.files.opening import size_of
 from lvdet.files.remote_path import InputPath
+
+_BLOCK = 1 << 20
+#: Bytes after which the free space of the disk is looked at again.
+_CHECKED = 1 << 28
 
 
 def spooled(stack: ExitStack, source: IO[bytes]) -> IO[bytes]:
@@ -20,8 +26,14 @@ def spooled(stack: ExitStack, source: IO[bytes]) -> IO[bytes]:
 
 def unpacked(stack: ExitStack, source: IO[bytes], path: InputPath) -> IO[bytes]:
     """The content of a gzip file as a temporary file, positioned at its start."""
+    most = most_inflated(size_of(source))
     try:
-        return _copied(stack, gzip.GzipFile(fileobj=source))
+        return _copied(stack, gzip.GzipFile(fileobj=source), most)
+    except _TooLongError:
+        raise InputError(
+            f"{path}: unpacks to more than {most:,} bytes, {INFLATION} for each byte of the file; "
+            "if it is to be trusted, unpack it first"
+        ) from None
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise InputError(f"{path}: corrupt gzip data ({error})") from None
 
@@ -34,9 +46,38 @@ def unpacked_head(packed: IO[bytes], size: int) -> bytes:
         return b""
 
 
-def _copied(stack: ExitStack, source: IO[bytes] | gzip.GzipFile) -> IO[bytes]:
-    file = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
-    shutil.copyfileobj(source, file, 1 << 20)
-    file.flush()
+class _TooLongError(Exception):
+    """There is more to copy than there may be."""
+
+
+def _copied(
+    stack: ExitStack, source: IO[bytes] | gzip.GzipFile, most: int | None = None
+) -> IO[bytes]:
+    folder, done, checked = "", 0, 0
+    try:
+        folder = tempfile.gettempdir()
+        file = stack.enter_context(tempfile.TemporaryFile(dir=folder, buffering=0))  # noqa: SIM115
+    except OSError as error:
+        raise _cannot_hold(folder, error) from None
+    while block := source.read(_BLOCK):
+        done += len(block)
+        if most is not None and done > most:
+            raise _TooLongError
+        try:
+            if done >= checked:
+                checked = done + _CHECKED
+                if done > _CHECKED and shutil.disk_usage(folder).free < SPARE_DISK:
+                    raise OSError(0, "less than 1 GiB would be left free")
+            while block:
+                block = block[file.write(block) :]
+        except OSError as error:
+            raise _cannot_hold(folder, error) from None
     file.seek(0)
     return file
+
+
+def _cannot_hold(folder: str, error: OSError) -> LvdetError:
+    return LvdetError(
+        f"{folder or 'TMPDIR'}: cannot write a temporary file: {error.strerror or error} "
+        "(set TMPDIR to a folder with more space)"
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import time
 import zlib
@@ -22,6 +23,7 @@ from lvdet.operating_system import (
     set_mode,
 )
 
+_STREAM = re.compile(r"/dev/(stdin|stdout|stderr|fd/([0-9]{1,4}))")
 #: Seconds for which a part that nobody has locked is left alone: it may be about to be.
 _FRESH = 60
 
@@ -30,8 +32,8 @@ _FRESH = 60
 def write_whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """A file that appears under its name only once it is complete.
 
-    Links are followed: their target is written. Pipes and devices are written into, because they
-    cannot be replaced. A replaced file keeps its mode.
+    Links are followed: their target is written. Pipes, devices and open streams such as /dev/stdout
+    are written into, because they cannot be replaced. A replaced file keeps its mode.
     """
     require_local(path)
     target = Path(os.path.realpath(path))
@@ -40,8 +42,9 @@ def write_whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     temporary = target.with_name(f".lvdet-{unique}.part")
     made = False
     try:
-        if is_special(target):
-            with open(target, "wb") as file:
+        if is_special(path):
+            number = stream_number(path)
+            with open(path if number is None else os.dup(number), "wb") as file:
                 yield file
             return
         _remove_stale(target.parent, checksum)
@@ -102,9 +105,12 @@ def require_local(path: str | os.PathLike[str]) -> None:
 
 
 def require_ending(path: str | os.PathLike[str], endings: Sequence[str]) -> str:
-    """The extension of a file, in lower case; raises for one that names no format."""
+    """The extension of a file, in lower case; raises for one that names no format. Pipes and
+    devices that have none get the first."""
     ending = Path(path).suffix.lower()
     if ending not in endings:
+        if is_special(path):
+            return endings[0]
         raise InputError(
             f"{os.fspath(path)}: unknown extension {ending!r}, expected one of {', '.join(endings)}"
         )
@@ -112,9 +118,22 @@ def require_ending(path: str | os.PathLike[str], endings: Sequence[str]) -> str:
 
 
 def is_special(path: str | os.PathLike[str]) -> bool:
-    """Whether it is a pipe or a device, which is written into directly."""
-    target = Path(os.path.realpath(path))
-    return target.exists() and not target.is_file() and not target.is_dir()
+    """Whether it is a pipe, a device or an open stream, which is written into directly."""
+    if stream_number(path) is not None:
+        return True
+    try:
+        mode = os.stat(path).st_mode  # not of what a link names: that of a pipe has no path
+    except (OSError, ValueError):
+        return False
+    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
+
+
+def stream_number(path: str | os.PathLike[str]) -> int | None:
+    """The descriptor of an open stream that a path such as /dev/stdout names."""
+    name = _STREAM.fullmatch(os.fspath(path))
+    if name is None:
+        return None
+    return int(name[2]) if name[2] else ("stdin", "stdout", "stderr").index(name[1])
 
 
 def make_folder(folder: Path) -> None:

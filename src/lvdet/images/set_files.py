@@ -19,9 +19,9 @@ MARK = "synth.json"
 
 def claim_folder(folder: Path, settings: Mapping[str, Any], *, overwrite: bool) -> None:
     """Makes the folder for a set, or clears that of an earlier set if allowed."""
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder}: is a file, expected a folder")
     try:
+        if folder.exists() and not folder.is_dir():
+            raise InputError(f"{folder}: is a file, expected a folder")
         filled = folder.is_dir() and any(folder.iterdir())
     except OSError as error:
         raise InputError(f"{folder}: {error.strerror or error}") from None

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lvdet.bounds import PICTURE_PIXELS
 from lvdet.calibration.maps import Floats
 from lvdet.errors import InputError
 from lvdet.evaluation.pair import Pair
@@ -28,7 +29,7 @@ from lvdet.tables.problems import image_rows
 #: Detections drawn on an image, and exchanged ones listed beside it at most.
 TOP, MOST_EXCHANGED = 20, 10
 #: The longer side of a thumbnail in pixels, its JPEG quality, and the most pixels read.
-SIDE, QUALITY, MOST_PIXELS = 640, 80, 1 << 27
+SIDE, QUALITY = 640, 80
 #: Images shown by default, and at most.
 SHOWN, MOST_SHOWN = 8, 50
 
@@ -225,7 +226,7 @@ def _thumbnail(path: Path) -> tuple[bytes, tuple[int, int]]:
     try:
         with image_module.open(path) as image:
             size = image.size
-            if size[0] * size[1] > MOST_PIXELS:
+            if size[0] * size[1] > PICTURE_PIXELS:
                 raise InputError(f"{path}: {size[0]:,} x {size[1]:,} pixels is too large to draw")
             image.draft("RGB", (SIDE, SIDE))
             small = image.convert("RGB")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +14,7 @@ from lvdet.errors import LvdetError
 from lvdet.extras import extra
 from lvdet.files.progress import Progress, track
 from lvdet.files.writing import make_folder, write_text, write_whole
+from lvdet.rendering.csv_text import csv_text
 from lvdet.rendering.table_text import Layout, latex, markdown
 from lvdet.reporting.class_table import class_columns
 from lvdet.reporting.figures.catalogue import all_figures
@@ -111,25 +110,20 @@ def _write_tables(report: Report, folder: Path) -> list[Path]:
 
 def _csv(layouts: Sequence[Layout]) -> str:
     """All tables in sequence, each line with the name of its table."""
-    lines = io.StringIO(newline="")
-    writer = csv.writer(lines)
-    writer.writerow(["table", "row", "column", "value", "delta"])
-    for layout in layouts:
-        for line in layout.lines:
-            for head, cell in zip(layout.head[1:], line[1:], strict=True):
-                writer.writerow([layout.title, line[0].value, head, cell.value, cell.delta])
-    return lines.getvalue()
+    rows = [
+        [layout.title, line[0].value, head, cell.value, cell.delta]
+        for layout in layouts
+        for line in layout.lines
+        for head, cell in zip(layout.head[1:], line[1:], strict=True)
+    ]
+    return csv_text([["table", "row", "column", "value", "delta"], *rows])
 
 
 def _classes(report: Report) -> str:
     """A row for each class; empty cells are undefined."""
     columns = class_columns(report.studies)
     categories = report.studies[0].evaluation.categories
-    lines = io.StringIO(newline="")
-    writer = csv.writer(lines)
     heads = [f"{one.title} {one.of}".strip() for one in columns]
-    writer.writerow(["id", "name", *heads])
     values = [one.values for one in columns]
-    for row in zip(categories.ids.tolist(), categories.names, *values, strict=True):
-        writer.writerow("" if value is None else value for value in row)
-    return lines.getvalue()
+    rows = zip(categories.ids.tolist(), categories.names, *values, strict=True)
+    return csv_text([["id", "name", *heads], *rows])

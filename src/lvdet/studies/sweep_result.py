@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,6 +10,7 @@ import numpy as np
 
 from lvdet.evaluation.pair import headline
 from lvdet.evaluation.summary import NAMES, defined
+from lvdet.rendering.csv_text import csv_text
 from lvdet.rendering.result import Result
 from lvdet.rendering.table_text import Cell, Layout, latex, percent, plain, signed
 from lvdet.studies.budget_tables import BudgetTable
@@ -122,14 +121,8 @@ class Sweep(Result):
 
     def to_csv(self) -> str:
         """One line per row; "inf" means no limit, an empty cell is undefined."""
-        lines = io.StringIO(newline="")
-        writer = csv.writer(lines)
-        for place, row in enumerate(self.rows):
-            cells = _flat(row.to_dict())
-            if place == 0:
-                writer.writerow(cells)
-            writer.writerow(cells.values())
-        return lines.getvalue()
+        rows = [_flat(row.to_dict()) for row in self.rows]
+        return csv_text([*rows[:1], *(row.values() for row in rows)])
 
 
 def _flat(row: dict[str, Any]) -> dict[str, Any]:

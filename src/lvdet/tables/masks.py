@@ -17,7 +17,7 @@ from lvdet.tables.description import counted, describe_line
 NONE, RLE, POLYGONS = 0, 1, 2
 
 #: Maximum number of pixels of an image.
-LARGEST_SIDE = 1_000_000
+LARGEST_SIDE = _native.LARGEST_SIDE
 #: Maximum size of an encoded mask in bytes.
 LARGEST_MASK = _native.LARGEST_MASK
 

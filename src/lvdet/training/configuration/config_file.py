@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from lvdet.errors import InputError
+from lvdet.files.opening import read_small
 from lvdet.training.configuration.config import Config
 from lvdet.training.configuration.config_rules import check_rules
 from lvdet.training.configuration.shipped import FOLDER, shipped_file
@@ -62,14 +63,14 @@ def read_config(path: Path, changes: Sequence[str] = ()) -> Config:
 
 def config_name(path: Path) -> str:
     """The name of a config: its file's name without the extension, or its own name."""
-    known = None if path.is_file() else shipped_file(str(path))
+    known = None if os.path.isfile(path) else shipped_file(str(path))
     return (known or path).stem
 
 
 def _located(path: Path) -> Path:
     """The file itself, or the file of a shipped config."""
-    known = None if path.is_file() else shipped_file(str(path))
-    if known is None and not path.exists() and not path.suffix and path.name == str(path):
+    known = None if os.path.isfile(path) else shipped_file(str(path))
+    if known is None and not os.path.exists(path) and not path.suffix and path.name == str(path):
         raise InputError(
             f"{path}: no such file, nor a config that ships with lvdet (lvdet train --list)"
         )
@@ -87,7 +88,7 @@ def _chain(path: Path, after: tuple[Path, ...]) -> list[tuple[Path, dict[str, An
     if not isinstance(base, str):
         raise InputError(f"{path}: base is {_short(base)}, expected a file or a name")
     beside = path.parent / Path(base).expanduser()
-    found = beside if beside.is_file() else shipped_file(base)
+    found = beside if os.path.isfile(beside) else shipped_file(base)
     if found is None:
         raise InputError(
             f"{path}: base is {base!r}, which is neither a file beside it nor a config that ships "
@@ -98,13 +99,15 @@ def _chain(path: Path, after: tuple[Path, ...]) -> list[tuple[Path, dict[str, An
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_bytes().decode())
+        return tomllib.loads(read_small(path).decode())
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: not UTF-8 text (byte {error.start:,})") from None
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path}: not TOML: {error}") from None
+    except RecursionError:
+        raise InputError(f"{path}: nested too deeply") from None
 
 
 def resolved(

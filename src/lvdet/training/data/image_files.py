@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+from lvdet.bounds import PICTURE_PIXELS
 from lvdet.errors import InputError
 
 
@@ -20,6 +21,11 @@ def read_picture(path: Path) -> Image.Image:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # odd metadata, which does not matter here
             with Image.open(path) as image:
+                width, height = image.size
+                if width * height > PICTURE_PIXELS:
+                    raise ValueError(
+                        f"{width:,} x {height:,} pixels, expected at most {PICTURE_PIXELS:,}"
+                    )
                 return _rgb(image)
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
