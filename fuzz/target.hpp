@@ -89,4 +89,21 @@ class Dump {
     std::string text;
 };
 
+// Says where two texts differ first.
+inline bool same_text(const std::string& a, const std::string& b) {
+    if (a == b) return true;
+    const auto at = static_cast<std::size_t>(
+        std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
+    const std::size_t from = at - std::min<std::size_t>(at, 40);
+    for (const std::string& text : {a, b}) {
+        std::fprintf(stderr, "from %zu:", from);
+        for (std::size_t i = from; i < std::min(text.size(), at + 60); ++i) {
+            const auto c = static_cast<unsigned char>(text[i]);
+            std::fprintf(stderr, c >= 32 && c < 127 ? "%c" : "\\x%02x", c);
+        }
+        std::fprintf(stderr, "\n");
+    }
+    return false;
+}
+
 }  // namespace lvdet::fuzz
