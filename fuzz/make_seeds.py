@@ -57,14 +57,16 @@ def of_rle(rng: random.Random) -> Iterator[bytes]:
     for number in range(60):
         height, width = rng.randint(1, 60), rng.randint(1, 60)
         pixels = np.random.default_rng(number).random((2, height, width)) < rng.random()
-        texts = [coco_mask.encode(np.asfortranarray(one, dtype=np.uint8))["counts"] for one in pixels]
+        texts = [
+            coco_mask.encode(np.asfortranarray(one, dtype=np.uint8))["counts"] for one in pixels
+        ]
         yield bytes([rng.choice([0, 2, 4, 6]), height, width]) + b" ".join(texts)
         runs = [rng.choice([0, 1, 31, 2**16, 2**32 - 1]) for _ in range(rng.randint(0, 9))]
         yield bytes([1, 0, 0]) + struct.pack(f"<{len(runs)}I", *runs)
 
 
 def of_polygons(rng: random.Random) -> Iterator[bytes]:
-    for number in range(60):
+    for _ in range(60):
         parts, height, width = polygon_case(rng)
         made = b""
         for part in parts:
@@ -72,8 +74,10 @@ def of_polygons(rng: random.Random) -> Iterator[bytes]:
             made += bytes([len(part)]) + struct.pack(f"<{len(values)}h", *values)
         yield bytes([rng.choice([0, 2, 4, 6]), height, width]) + made
         row = struct.pack(f"<{1 + len(parts)}I", len(parts), *map(len, parts))
-        yield bytes([1, height, width]) + row + b"".join(
-            struct.pack(f"<{len(part)}d", *part) for part in parts
+        yield (
+            bytes([1, height, width])
+            + row
+            + b"".join(struct.pack(f"<{len(part)}d", *part) for part in parts)
         )
 
 
