@@ -1,7 +1,7 @@
 """Kills lvdet at random moments and finishes its work: `python tests/kill_loop.py --kills 300`.
 
-Each command is run once undisturbed, then again and again, each time in a new folder and killed at a
-random moment by SIGKILL or SIGTERM. After that:
+Each command is run once undisturbed, then again and again, each time in a new folder and killed at
+a random moment by SIGKILL or SIGTERM. After that:
 
 - what has its final name is whole: the bytes of the undisturbed run
 - after SIGTERM nothing else is left, but for what the next run resumes from
