@@ -2,8 +2,8 @@
 
     python tests/parity/golden/make_golden.py
 
-The cases are those of `oracles.cases`; each is recorded with a checksum of its files, so that a case
-that has changed is not taken for a number that has.
+The cases are those of `oracles.cases`. Each is recorded with a checksum of its files, so that a
+case that changes is not taken for a number that does.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def checksum(annotations: Json, results: list[Json]) -> int:
 
 
 def metrics_of(kind: str, annotations: Json, results: list[Json], iou: str) -> Json:
-    """AP-Old with 300 and with 5 detections per image, AP-Fixed with 10,000 and with 4 per class; for
-    COCO its own twelve."""
+    """AP-Old at 300 and 5 detections per image and AP-Fixed at 10,000 and 4 per class; for COCO its
+    own twelve."""
     from oracles.coco_reference import evaluate_coco
     from oracles.lvis_reference import cut_per_class, evaluate_lvis
 
