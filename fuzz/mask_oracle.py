@@ -1,8 +1,9 @@
 """pycocotools in a process of its own: reads a line of JSON for each case, answers with one.
 
-It reads beyond its buffers where run lengths are not those of a mask (`frUncompressedRLE`), so only
-cases that lvdet accepts come here, and a crash is this process's. Its overlaps of masks with empty
-runs are wrong (a mask's with itself may be 0), so they are those of the same pixels encoded again.
+Its memory is at risk in two places: `frUncompressedRLE` reads beyond a buffer where runs do not
+add up, and `merge` writes beyond one where masks have many empty runs. Overlaps of masks with
+empty runs are wrong (a mask's with itself may be 0). So only masks that lvdet accepts come here,
+and where that matters the same pixels are encoded again. A crash is this process's.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ def answer(case: dict[str, Any]) -> dict[str, Any]:
     return {
         "area": coco_mask.area(rles).tolist(),
         "box": coco_mask.toBbox(rles).tolist(),
-        "united": coco_mask.merge(rles)["counts"].decode(),
-        "common": coco_mask.merge(rles, 1)["counts"].decode(),
+        "united": coco_mask.merge(plain)["counts"].decode(),
+        "common": coco_mask.merge(plain, 1)["counts"].decode(),
         "overlaps": coco_mask.iou(plain, plain, [0] * len(plain)).tolist(),
         "of_a_crowd": coco_mask.iou(plain, plain, [1] * len(plain)).tolist(),
     }

@@ -53,6 +53,7 @@ from files.record_files import (  # noqa: E402
     parsed_records,
     text_of,
 )
+from lvdet import _native  # noqa: E402
 from lvdet.calibration.threshold_file import read_values  # noqa: E402
 
 Make = Callable[[random.Random], bytes]
@@ -86,8 +87,8 @@ def from_corpus(name: str, fresh: Make) -> Make:
     """An input of the native target or a new one, damaged or as it is."""
 
     def make(rng: random.Random) -> bytes:
-        content = fresh(rng) if rng.random() < 0.3 else rng.choice(corpus(name))
-        return content if rng.random() < 0.2 else changed_bytes(rng, content)
+        content = fresh(rng) if rng.random() < 0.4 else rng.choice(corpus(name))
+        return content if rng.random() < 0.4 else changed_bytes(rng, content)
 
     return make
 
@@ -193,6 +194,21 @@ class Oracle:
 oracle = Oracle()
 
 
+def some_masks(rng: random.Random) -> bytes:
+    """Two masks of one size, with empty runs anywhere."""
+    height, width = rng.randint(1, 40), rng.randint(1, 40)
+    texts = []
+    for _ in range(2):
+        runs: list[int] = []
+        longest = rng.choice([1, 4, 40, 2000])
+        while (left := height * width - sum(runs)) > 0:
+            runs.append(min(left, rng.randint(0, longest)))
+        offsets = np.array([0, len(runs)], dtype=np.int64)
+        data, _ = _native.rle_encode(np.array(runs, dtype=np.uint32), offsets)
+        texts.append(data.tobytes())
+    return bytes([height, width]) + b" ".join(texts)
+
+
 def read_rle(path: Path) -> None:
     """Compressed strings of one size, as the native target has them."""
     from lvdet.integrations.pycocotools import mask
@@ -213,7 +229,7 @@ def read_rle(path: Path) -> None:
     found = mask.toBbox(rles).tolist()
     assert found == expected["box"], (found, expected["box"])
     for name, ours in (("united", united), ("common", mask.merge(rles, 1)["counts"])):
-        pair = [ours, expected[name].encode()]  # which may have empty runs in places of its own
+        pair = [ours, expected[name].encode()]
         a, b = (mask.decode({"size": [height, width], "counts": counts}) for counts in pair)
         assert np.array_equal(a, b), name
     for name, crowd in (("overlaps", 0), ("of_a_crowd", 1)):
@@ -345,8 +361,10 @@ def rows(rng: random.Random) -> list[dict[str, Any]]:
 
 
 def some_gzip(rng: random.Random) -> bytes:
-    content = gzip.compress(lines_text(rng, rows(rng)).encode(), 1, mtime=0)
-    return changed_bytes(rng, content)
+    text = lines_text(rng, rows(rng)).encode()
+    if rng.random() < 0.5:  # its checksum is right
+        return gzip.compress(changed_bytes(rng, text), 1, mtime=0)
+    return changed_bytes(rng, gzip.compress(text, 1, mtime=0))
 
 
 def read_table(path: Path) -> None:
@@ -463,7 +481,7 @@ TARGETS: dict[str, Target] = {
     "grammar": Target(any_text, read_grammar),
     "results": Target(from_corpus("detections", new_results), read_results),
     "truth": Target(from_corpus("annotations", new_annotations), read_truth),
-    "masks": Target(from_corpus("rle", lambda rng: rng.choice(corpus("rle"))), read_rle, ".bin"),
+    "masks": Target(from_corpus("rle", some_masks), read_rle, ".bin"),
     "outlines": Target(some_polygons, read_polygons),
     "calibrator": Target(damaged(VALID), read_calibrator),
     "thresholds": Target(damaged(THRESHOLDS), read_thresholds),

@@ -41,9 +41,14 @@ def same_bytes(path: Path) -> Any:
 
 
 def last_weights(run: Path) -> Any:
-    """The weights and momenta of the last checkpoint; a log has times."""
+    """The weights and momenta of the last checkpoint, bit by bit, and its name; logs have times."""
+    from lvdet.training.records.tensor_file import read_tensors
+
     last = max((run / "checkpoints").glob("step-*"))
-    return [(last / name).read_bytes() for name in ("model.safetensors", "optimizer.safetensors")]
+    files = [read_tensors(last / f"{name}.safetensors")[0] for name in ("model", "optimizer")]
+    return last.name, [
+        {name: tensor.numpy().tobytes() for name, tensor in tensors.items()} for tensors in files
+    ]
 
 
 def numbers(path: Path) -> Any:

@@ -25,8 +25,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-import lvdet  # noqa: E402
-from tabled import write_case  # noqa: E402
+import lvdet
+from tabled import write_case
 
 #: How far memory may go up, in MB.
 GROWTH = 8.0
