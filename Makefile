@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # made about once.
 PYTEST_ARGS ?= -n 2 --dist worksteal
 
-.PHONY: demo docs docs-serve test test-long test-cpus test-frameworks bench bench-calibration bench-compare bench-inference bench-report bench-training lint format stub results lock wheel wheel-test portability clean
+.PHONY: demo docs docs-serve test test-long test-cpus test-frameworks bench bench-calibration bench-compare bench-inference bench-report bench-training lint format stub results lock wheel wheel-test portability clean fuzz sanitize kill-loop soak parity
 
 demo: $(VENV)/.installed
 	$(BIN)/lvdet demo demo
@@ -34,6 +34,23 @@ $(FRAMEWORKS)/.installed: tests/frameworks/requirements.txt | $(VENV)/.tested-wi
 # As on other CPUs, where rounding differs; CPU_ARGS go to pytest.
 test-cpus: $(VENV)/.tested-with
 	bash tests/imitated_cpus.sh $(CPU_ARGS)
+
+# What it takes long to test; docs/testing.md has the numbers. Logs are in build/.
+FUZZ_SECONDS ?= 900
+fuzz: $(VENV)/.tested-with
+	$(BIN)/python fuzz/run.py --seconds $(FUZZ_SECONDS) $(FUZZ_ARGS)
+
+sanitize: $(VENV)/.tested-with
+	$(BIN)/python tests/sanitize.py $(SANITIZE_ARGS)
+
+kill-loop: $(VENV)/.tested-with
+	$(BIN)/python tests/kill_loop.py $(KILL_ARGS)
+
+soak: $(VENV)/.tested-with
+	$(BIN)/python tests/soak.py $(SOAK_ARGS)
+
+parity: $(VENV)/.tested-with
+	$(BIN)/python tests/parity/many_cases.py $(PARITY_ARGS)
 
 bench: $(VENV)/.installed benchmarks/.venv/.installed
 	$(BIN)/python benchmarks/run.py $(BENCH_ARGS)
@@ -73,7 +90,7 @@ bench-compare: $(VENV)/.installed
 lint: $(VENV)/.tested-with
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/clang-format --dry-run --Werror native/*.cpp native/*.hpp
+	$(BIN)/clang-format --dry-run --Werror native/*.cpp native/*.hpp fuzz/*.cpp fuzz/*.hpp
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tools/check_words.py
@@ -81,7 +98,7 @@ lint: $(VENV)/.tested-with
 format: $(VENV)/.tested-with
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-	$(BIN)/clang-format -i native/*.cpp native/*.hpp
+	$(BIN)/clang-format -i native/*.cpp native/*.hpp fuzz/*.cpp fuzz/*.hpp
 
 # Wheels as they are published: repaired for other Linux systems; the one of Python 3.12 and later
 # checked against the stable ABI.

@@ -85,7 +85,10 @@ struct Boxes {
     const double *x, *y, *w, *h;
     std::size_t step;
 
-    static Boxes rows(const double* box) { return {box, box + 1, box + 2, box + 3, 4}; }
+    // Where there are no rows, `box` may be null.
+    static Boxes rows(const double* box) {
+        return box ? Boxes{box, box + 1, box + 2, box + 3, 4} : Boxes{box, box, box, box, 4};
+    }
     void copy(std::size_t row, double* to) const {
         to[0] = x[row * step], to[1] = y[row * step], to[2] = w[row * step], to[3] = h[row * step];
     }

@@ -45,9 +45,12 @@ class MaskedBlock : public BlockBase {
     }
     // Rows before the first mask are left out, and counted in again when the block is committed.
     void keep_mask() {
-        if (kind_ == kMaskNone && mask_kind.empty()) {
-            ++rows_before_masks;
-            return;
+        if (kind_ == kMaskNone) {
+            mask_data.resize(mask_begin_);  // of a mask that was refused
+            if (mask_kind.empty()) {
+                ++rows_before_masks;
+                return;
+            }
         }
         mask_kind.push_back(kind_);
         mask_offsets.push_back(static_cast<std::int64_t>(mask_data.size()));
@@ -129,16 +132,13 @@ class MaskedBlock : public BlockBase {
             size[1] > kLargestSide)
             return report(at, "RLE has no valid size, expected [height, width]");
         if (!counted) return report(at, "RLE has no counts");
+        if (const char* wrong = check_rle(mask_data.data() + mask_begin_,
+                                          mask_data.size() - mask_begin_, size[0] * size[1]))
+            return report(at, std::string(wrong) + " (" + std::to_string(size[0]) + " x " +
+                                  std::to_string(size[1]) + ")");
         kind_ = kMaskRle;
         height_ = static_cast<std::int32_t>(size[0]);
         width_ = static_cast<std::int32_t>(size[1]);
-        if (const char* wrong = check_rle(mask_data.data() + mask_begin_,
-                                          mask_data.size() - mask_begin_, size[0] * size[1])) {
-            report(at, std::string(wrong) + " (" + std::to_string(size[0]) + " x " +
-                           std::to_string(size[1]) + ")");
-            kind_ = kMaskNone;
-            mask_data.resize(mask_begin_);
-        }
     }
 
     void read_polygons(Cursor& cursor) {

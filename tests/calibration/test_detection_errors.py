@@ -208,7 +208,14 @@ def test_thresholds_as_tables(tmp_path: Path) -> None:
         ),
         ("t.csv", "id,score\n1,2\n", "lacks the columns 'id' and 'threshold'"),
         ("t.csv", "id,threshold\n1,0.5\n1,0.5\n", "class 1: id is 1, expected a distinct integer"),
+        (
+            "t.json",
+            '{"lvdet_thresholds": 1, "classes": [{"id": 1, "threshold": 1%s}]}' % ("0" * 400),
+            "invalid thresholds file: int too large",
+        ),
         ("t.csv", "id,threshold\nx,0.5\n", "invalid thresholds file"),
+        ("t.csv", "threshold,id\n0.5\n", "invalid thresholds file"),
+        ("t.csv", "id,threshold\n" + "1" * 200_000, "invalid thresholds file: field larger"),
         ("t.txt", "", "unknown extension"),
     ],
 )

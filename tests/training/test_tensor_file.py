@@ -67,3 +67,13 @@ def refused(path: Path, says: str) -> None:
             read(path)
         assert str(caught.value).startswith(f"{path}: {says}")
         assert "\n" not in str(caught.value)
+
+
+def test_a_message_stays_on_one_line(tmp_path: Path) -> None:
+    """It quotes the header, in which there may be what ends a line."""
+    header = '{"a": {"dtype": "\u2028F32\\n", "shape": [], "data_offsets": [0, 4]}}'.encode()
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(len(header).to_bytes(8, "little") + header + bytes(4))
+    with pytest.raises(InputError, match="not a safetensors file") as caught:
+        read_tensors(path)
+    assert len(str(caught.value).splitlines()) == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -133,3 +134,43 @@ def test_what_may_not_be_read(
             with pytest.raises(lvdet.OutputError, match="cannot write: Permission denied"):
                 opened(target)
     finish(target)
+
+
+def header(content: bytes) -> bytes:
+    """The block with the checksum that it would have."""
+    return content[:4] + zlib.crc32(content[8:]).to_bytes(4, "little") + content[8:]
+
+
+@pytest.mark.parametrize("place", [48, 64, 72, 104, 112])
+def test_a_block_of_nobody_is_refused(place: int, tmp_path: Path) -> None:
+    """Its checksum is right, but it has a number of rows, a score, a box or a mask that no writer
+    writes."""
+    target = tmp_path / "out.json"
+    sink = lvdet.TopKWriter(target, dets_per_class=3)
+    mask = {"size": [4, 3], "counts": "174"}
+    sink.add(1, [[1, 2, 3, 4]], [0.5], [1], [mask])
+    sink.__exit__(KeyError, None, None)
+    rows = journal_of(target) / "rows-000000"
+    content = rows.read_bytes()
+    rows.write_bytes(header(content[:place] + b"\xff" * 8 + content[place + 8 :]))
+    with pytest.raises(lvdet.InputError, match="rows-000000: damaged at byte 0; remove the folder"):
+        opened(target)
+    rows.write_bytes(content)
+    with opened(target) as again:
+        assert list(again.images) == [1]
+
+
+def test_masks_of_some_rows_alone_are_refused(tmp_path: Path) -> None:
+    target = tmp_path / "out.json"
+    sink = lvdet.TopKWriter(target, dets_per_class=3)
+    for image in (1, 2):
+        sink.add(image, [[1, 2, 3, 4]], [0.5], [1], [{"size": [4, 3], "counts": "174"}])
+    sink.__exit__(KeyError, None, None)
+    rows = journal_of(target) / "rows-000000"
+    content = rows.read_bytes()
+    half = len(content) // 2
+    flags = 4 + 4 + 3 * 8  # without the bit that says that there are masks
+    first = header(content[:flags] + b"\x01" + content[flags + 1 : half])
+    rows.write_bytes(first + content[half:])
+    with pytest.raises(lvdet.InputError, match="damaged at byte"):
+        opened(target)

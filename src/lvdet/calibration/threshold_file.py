@@ -27,7 +27,7 @@ def read_values(path: str | os.PathLike[str]) -> dict[int, float]:
         return _values(rows)
     except OSError as error:
         raise InputError(f"{os.fspath(path)}: {error.strerror or error}") from None
-    except (ValueError, RecursionError, InputError) as error:
+    except (ValueError, OverflowError, RecursionError, csv.Error, InputError) as error:
         raise InputError(f"{os.fspath(path)}: invalid thresholds file: {error}") from None
 
 
@@ -46,7 +46,7 @@ def _of_json(text: str) -> Iterable[Any]:
 
 
 def _of_csv(text: str) -> Iterable[Any]:
-    rows = csv.DictReader(io.StringIO(text, newline=""))
+    rows = csv.DictReader(io.StringIO(text, newline=""), restval="")
     if not {"id", "threshold"} <= set(rows.fieldnames or ()):
         raise InputError("its first line lacks the columns 'id' and 'threshold'")
     for row in rows:

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lvdet import _native
+from lvdet.errors import InputError
 from lvdet.tables.detections import Detections
 from lvdet.tables.masks import Masks
 
@@ -134,7 +135,7 @@ def join(blocks: Sequence[Block]) -> Block:
 def read_blocks(content: Any, *, check: bool) -> Iterator[tuple[Block, int]]:
     """The blocks in some bytes, each with its end, up to the first incomplete one.
 
-    check: compares checksums
+    check: compares checksums; a ValueError if a block has the right one, but is not of a writer
     """
     at = 0
     size = len(content)
@@ -148,8 +149,21 @@ def read_blocks(content: Any, *, check: bool) -> Iterator[tuple[Block, int]]:
             return
         if check and zlib.crc32(memoryview(content)[at + 8 : end]) != crc:
             return
-        yield _block(content, begin, images, rows, flags), end
+        block = _block(memoryview(content)[:end], begin, images, rows, flags)
+        if check:
+            _require_sound(block)
+        yield block, end
         at = end
+
+
+def _require_sound(block: Block) -> None:
+    """The native code relies on it."""
+    if (block.counts < 0).any() or block.counts.sum() != len(block):
+        raise ValueError("the images have another number of rows")
+    if _native.first_bad_row(block.score, block.box, 1) >= 0:
+        raise ValueError("a score or a box is not usable")
+    if block.masks is not None and _native.mask_problems(block.masks.columns):
+        raise ValueError("a mask is damaged")
 
 
 def _block(content: Any, at: int, images: int, rows: int, flags: int) -> Block:
@@ -167,5 +181,8 @@ def _block(content: Any, at: int, images: int, rows: int, flags: int) -> Block:
         offsets = column(np.int64, rows + 1)
         height, width = column(np.int32, rows), column(np.int32, rows)
         kind = column(np.uint8, rows)
-        masks = Masks(column(np.uint8, int(offsets[-1])), offsets, kind, height, width)
+        try:
+            masks = Masks(column(np.uint8, int(offsets[-1])), offsets, kind, height, width)
+        except InputError as error:
+            raise ValueError(str(error)) from None
     return Block(image_ids, counts, category_id, score, box, masks, bool(flags & _BOXES))

@@ -218,14 +218,22 @@ class Journal:
         opened."""
         files = self.files or [self._name()]
         self._number = int(files[-1].removeprefix(_ROWS))
+        masked = set()
         for name in files:
             size = self._folder.size(name)
             end = 0
-            for block, after in self._read(name, check=True):
-                self.images.update(dict.fromkeys(block.image_ids.tolist()))
-                yield block
-                end = after
-            if end < size and name != files[-1]:
+            foreign = False
+            try:
+                for block, after in self._read(name, check=True):
+                    masked |= {block.masks is not None} if len(block) else set()
+                    if len(masked) > 1:
+                        raise ValueError("masks of some rows alone")
+                    self.images.update(dict.fromkeys(block.image_ids.tolist()))
+                    yield block
+                    end = after
+            except ValueError:
+                foreign = True
+            if foreign or (end < size and name != files[-1]):
                 raise InputError(
                     f"{self.path / name}: damaged at byte {end:,}; remove the folder to start over"
                 )

@@ -39,6 +39,7 @@ def _opened(path: Path) -> Any:
     try:
         return safe_open(path, "pt")
     except SafetensorError as error:
-        raise InputError(f"{path}: not a safetensors file, or truncated ({error})") from None
+        text = " ".join(str(error).split())  # it may quote lines of the file
+        raise InputError(f"{path}: not a safetensors file, or truncated ({text})") from None
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from None
