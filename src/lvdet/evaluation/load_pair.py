@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from lvdet.errors import InputError
@@ -65,7 +66,7 @@ def load_pair(
     elif isinstance(detections, Detections):
         results = Results.of(detections)
     masks = iou != "bbox"
-    if iou is None and (isinstance(gt, GroundTruth) or gt.is_file()):
+    if iou is None and (not isinstance(gt, Path) or os.path.isfile(gt)):
         # Masks of annotations take time to read; but a source that is not a file can be read only
         # once.
         if files is not None:
