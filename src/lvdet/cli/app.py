@@ -44,7 +44,7 @@ def _top(
         bool, typer.Option("--version", help="Print the version and build details, and exit.")
     ] = False,
     no_color: Annotated[
-        bool, typer.Option(NO_COLOR, help="Print no colors; the variable NO_COLOR=1 does the same.")
+        bool, typer.Option(NO_COLOR, help="Print plain text, as NO_COLOR=1 does.")
     ] = False,
 ) -> None:
     if version:
@@ -59,7 +59,7 @@ def _app(verbs: Iterable[str]) -> typer.Typer:
     app = typer.Typer(
         name="lvdet",
         help="Evaluate, calibrate, train and run large-vocabulary object detectors. Computes "
-        "AP-Old, AP-Fixed and AP-Pool, exactly and fast.",
+        "AP-Old, AP-Fixed and AP-Pool, from the paper by Dave et al. (arXiv:2102.01066).",
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
         context_settings={"help_option_names": ["-h", "--help"]},

@@ -27,14 +27,14 @@ def run(
     detections: Annotated[
         list[str],
         typer.Argument(
-            metavar="A B…", help="Detections, as for evaluate: the baseline first, then the others."
+            metavar="A B", help="Detections, as for evaluate: the baseline first, then the others."
         ),
     ],
     runs: Annotated[
         int,
         typer.Option(
             metavar="N",
-            help="Results files per detector, one per training seed, in a row: A A B B.",
+            help="Results files per detector, one per training seed, listed together: A A B B.",
         ),
     ] = 1,
     iou: Iou = None,

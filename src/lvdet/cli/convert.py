@@ -38,7 +38,7 @@ def run(
         typer.Option(
             metavar="N",
             help="Keep only the N highest-scoring detections of each image; with "
-            "--dets-per-class, keep those that satisfy either limit.",
+            "--dets-per-class, keep those within either limit.",
         ),
     ] = None,
     no_masks: Annotated[
@@ -68,7 +68,7 @@ def run(
 ) -> None:
     """Convert detections between formats.
 
-    Reads and writes JSON, JSON lines and Parquet. Files may be larger than memory.
+    Files may be larger than memory.
     """
     from lvdet.files.convert import convert
     from lvdet.files.detection_files import WRITTEN

@@ -28,7 +28,7 @@ def run(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="NAME…", help="Tables and figures to reproduce, named as in --list; or all."
+            metavar="NAME", help="Tables and figures to reproduce, named as in --list; or all."
         ),
     ] = None,
     listed: Annotated[
@@ -46,7 +46,7 @@ def run(
         str,
         typer.Option(
             metavar="NAME",
-            help="lvis: the paper's settings. synth: drawn images, minutes per run on a GPU. "
+            help="lvis: the paper's settings. synth: synthetic images, minutes per run on a GPU. "
             "tiny: a smoke test, seconds on a CPU.",
         ),
     ] = "synth",
@@ -65,17 +65,17 @@ def run(
         ),
     ] = None,
     jobs: Annotated[
-        int, typer.Option(metavar="N", help="Number of trainings to run in parallel.")
+        int, typer.Option(metavar="N", help="Number of training runs in parallel.")
     ] = 1,
     only: Annotated[
-        str, typer.Option(metavar="I/N", help="Carry out only the I-th of N parts of the runs.")
+        str, typer.Option(metavar="I/N", help="Do only part I of N of the runs.")
     ] = "1/1",
     seeds: Annotated[
         str | None,
         typer.Option(
             metavar="N,…",
             help="Random seeds to run. Default: the scale's seeds. Seeds "
-            "of 100 and above are pilots.",
+            "from 100 on are pilots and do not count.",
         ),
     ] = None,
     device: Annotated[
@@ -98,8 +98,8 @@ def run(
 ) -> None:
     """Reproduce the paper's tables and figures.
 
-    Trains and evaluates the detectors they need, on LVIS or on drawn images, and prints the results
-    beside the paper's. Run the same command again to resume.
+    Trains and evaluates the detectors they need, on LVIS or on synthetic images, and prints the
+    results beside the paper's. Run the same command again to resume.
     """
     if listed:
         _list()

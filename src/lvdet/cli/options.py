@@ -13,7 +13,7 @@ Annotations: TypeAlias = Annotated[
     Path,
     typer.Argument(
         metavar="GT",
-        help="LVIS or COCO annotations (.json, .json.gz); a path, or s3://, gs:// or hf://.",
+        help="LVIS or COCO annotations, .json or .json.gz: a path or an s3://, gs:// or hf:// URL.",
     ),
 ]
 Results: TypeAlias = Annotated[
@@ -21,7 +21,7 @@ Results: TypeAlias = Annotated[
     typer.Argument(
         metavar="DT",
         help="Detections: JSON or JSON lines (optionally gzipped), Parquet or npz; a folder "
-        "or glob of such files, also at s3://, gs:// or hf://; or - for standard input.",
+        "or glob of such files; an s3://, gs:// or hf:// URL; or - for standard input.",
     ),
 ]
 Iou: TypeAlias = Annotated[

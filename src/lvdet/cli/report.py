@@ -45,7 +45,7 @@ def run(
     detections: Annotated[
         list[str],
         typer.Argument(
-            metavar="DT…", help="Detections, as for evaluate. Several results files are compared."
+            metavar="DT", help="Detections, as for evaluate. Several results files are compared."
         ),
     ],
     output: Annotated[
@@ -61,15 +61,15 @@ def run(
         list[Path] | None,
         typer.Option(
             metavar="CAL.json",
-            help="Show this calibrator (from calibrate fit); repeat once per results file, in "
-            "order. Default: cross-validation over the images.",
+            help="Calibrator to show, from calibrate fit; repeat once per results file, in "
+            "order. Default: fit on --train, or by cross-validation.",
         ),
     ] = None,
     train: Annotated[
         list[str] | None,
         typer.Option(
             metavar="GT DT",
-            help="Annotations and detections of the training images, to fit calibration on; "
+            help="Annotations and detections of the training images, to fit a calibrator on; "
             "repeat once per results file, in order.",
         ),
     ] = None,

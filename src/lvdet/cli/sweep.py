@@ -70,8 +70,8 @@ def run(
         typer.Option(
             metavar="NAME,…",
             help="Tables of the paper: ranking, image-limit, subsets, class-limit, "
-            "pool-limit or all (the default if no limits are given), or by the paper's "
-            "labels; toy needs no files.",
+            "pool-limit or all (the default if no limits are given); the paper's labels work "
+            "too. toy needs no files.",
         ),
     ] = None,
     iou: Iou = None,

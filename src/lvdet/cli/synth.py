@@ -55,7 +55,7 @@ def run(
         float | None,
         typer.Option(
             metavar="N",
-            help="Approximate number of training images of the rarest class. Default: one or two.",
+            help="Approximate number of training images with the rarest class. Default: 1 or 2.",
         ),
     ] = None,
     seed: Annotated[int, typer.Option(metavar="N", help="Random seed.")] = 0,
@@ -70,9 +70,9 @@ def run(
         Path | None, typer.Option(metavar="FILE.json", help="Also write the counts as JSON.")
     ] = None,
 ) -> None:
-    """Draw a long-tail set of images in LVIS format.
+    """Make a synthetic long-tail image set in LVIS format.
 
-    Writes training and validation images, annotations as incomplete as LVIS's, and a config for
+    Writes training and validation images, annotations incomplete like LVIS's, and a config for
     lvdet train. The same settings always give the same set.
     """
     require_target(summary)

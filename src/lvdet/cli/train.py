@@ -51,8 +51,7 @@ def run(
             "--output",
             "-o",
             metavar="DIR",
-            help="Run folder for checkpoints and logs. Default: runs/NAME, with the name of "
-            "the config.",
+            help="Run folder for checkpoints and logs. Default: runs/NAME, named after the config.",
         ),
     ] = None,
     resume: Annotated[
