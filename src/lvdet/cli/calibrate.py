@@ -64,7 +64,7 @@ Grouping: TypeAlias = Annotated[
     str,
     typer.Option(
         help="Fit one map per class (class), per frequency group (frequency), "
-        "or a single map (all)."
+        "or a single map (all). Not for hierarchical."
     ),
 ]
 Missing: TypeAlias = Annotated[
@@ -72,7 +72,7 @@ Missing: TypeAlias = Annotated[
     typer.Option(
         help="Scores of classes without a correct detection: zero sets them to 0 (as in the "
         "paper), keep leaves them unchanged, frequency uses the fit of the class's "
-        "frequency group. Default: zero.",
+        "frequency group. Default: zero. Not for hierarchical.",
     ),
 ]
 IouThreshold: TypeAlias = Annotated[
