@@ -48,8 +48,8 @@ def _numbers_alone(report: Report) -> str:
     pool = "AP-Pool also requires scores to be comparable across classes."
     if not report.federated:
         return (
-            "AP-Old is COCO's own AP, AP-Fixed limits each class over all images rather than in "
-            f"each, and {pool}"
+            "AP-Old is COCO's own AP, AP-Fixed limits each class over all images rather than "
+            f"per image, and {pool}"
         )
     evaluation = report.studies[0].evaluation
     old, fixed = (round(100 * evaluation[name].AP, 2) for name in ("old", "fixed"))
@@ -154,8 +154,8 @@ def error_words(report: Report) -> str:
     )
     if report.federated:
         says += (
-            " A class counts only in images where it was verified. Even there, a detection of an "
-            "object that was not annotated may count as background."
+            " A class counts only in images where it was verified. Even there, a background "
+            "error may lie on an object of an unverified class."
         )
     return says
 
