@@ -11,6 +11,7 @@ runtime library is loaded before Python. What follows `--` replaces the tests.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -83,13 +84,21 @@ def run(kind: str, arguments: list[str]) -> int:
     started = time.monotonic()
     python = built(kind)
     ready = time.monotonic()
-    environment = os.environ | OPTIONS
+    reports = BUILD / kind / "reports"
+    shutil.rmtree(reports, ignore_errors=True)
+    reports.mkdir()
+    # Into files: pytest keeps what a test writes, and is gone when a sanitizer ends the process.
+    environment = os.environ | {
+        name: f"{value}:log_path={reports / 'of'}" for name, value in OPTIONS.items()
+    }
     environment |= {"LD_PRELOAD": " ".join(map(library, RUNTIME[kind]))}
     environment |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     tests = arguments or [*TESTS[kind], "-k", NOT_UNDER_IT]
     command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
     done = subprocess.run(command, cwd=ROOT, env=environment, check=False)
     end = time.monotonic()
+    for report in sorted(reports.iterdir()):
+        print(report.read_text(errors="replace")[:20_000])
     outcome = "clean" if done.returncode == 0 else f"FAILED ({done.returncode})"
     print(f"{kind}: {outcome}; built in {ready - started:.0f} s, ran for {end - ready:.0f} s")
     return done.returncode
