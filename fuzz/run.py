@@ -55,7 +55,7 @@ class Line:
         rate = self.runs / max(self.seconds, 1e-9)
         end = "FAILED" if self.failed else "ok"
         return (
-            f"{self.name:<16}{self.seconds:>7.0f} s{self.runs:>13,} runs{rate:>9,.0f}/s  "
+            f"{self.name:<22}{self.seconds:>6.0f} s{self.runs:>13,} runs{rate:>9,.0f}/s  "
             f"{self.notes:<28}  {end}"
         )
 

@@ -373,14 +373,29 @@ std::vector<PooledRow> pooled_rows(const Sample& sample, const RowBits& bits, in
     return rows;
 }
 
+// The lowest rank in its class of each row and those after it: equal scores may be ranked otherwise
+// there.
+std::vector<std::int32_t> lowest_places(const Sample& sample) {
+    std::vector<std::int32_t> lowest(static_cast<std::size_t>(sample.offsets[sample.classes]));
+    for (std::size_t c = 0; c < sample.classes; ++c) {
+        std::int32_t least = kNoCut;
+        for (std::int64_t i = sample.offsets[c + 1]; i-- > sample.offsets[c];) {
+            const auto row = static_cast<std::size_t>(i);
+            lowest[row] = least = std::min(least, sample.place[row]);
+        }
+    }
+    return lowest;
+}
+
 // One block of resamples after the other, by one thread.
 class Block {
    public:
     Block(const Sample& sample, const RowBits& bits, const std::vector<PooledRow>& pooled,
-          const double* recalls)
+          const std::vector<std::int32_t>& lowest, const double* recalls)
         : sample_(sample),
           bits_(bits),
           pooled_(pooled),
+          lowest_(lowest),
           recalls_(recalls),
           thresholds_(sample.outcomes.thresholds),
           all_(lowest_bits(thresholds_)),
@@ -471,7 +486,7 @@ class Block {
             Copies copies;
             if (old)
                 weigh(sample_.image[row], copies);
-            else if (sample_.place[row] > cuts_[c].highest)
+            else if (lowest_[row] > cuts_[c].highest)
                 break;
             else if (!weigh_in_budget(sample_.image[row], sample_.place[row], cuts_[c], copies))
                 continue;
@@ -562,6 +577,7 @@ class Block {
     const Sample& sample_;
     const RowBits& bits_;
     const std::vector<PooledRow>& pooled_;
+    const std::vector<std::int32_t>& lowest_;
     const double* recalls_;
     const std::size_t thresholds_;
     const std::uint64_t all_;
@@ -596,7 +612,9 @@ void resample(const Sample& sample, const std::uint8_t* weights, std::size_t blo
               const double* recalls, double* old, double* fixed, double* pool, int threads) {
     const RowBits bits(sample.outcomes);
     const std::vector<PooledRow> pooled = pooled_rows(sample, bits, threads);
-    std::vector<Block> all(workers_for(blocks, threads), Block(sample, bits, pooled, recalls));
+    const std::vector<std::int32_t> lowest = lowest_places(sample);
+    std::vector<Block> all(workers_for(blocks, threads),
+                           Block(sample, bits, pooled, lowest, recalls));
     parallel_for(blocks, threads, [&](std::size_t block, std::size_t worker) {
         const std::size_t first = block * kLanes;
         run_block(all[worker], weights + first * sample.images, old + first * sample.classes,

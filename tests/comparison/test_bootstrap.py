@@ -100,16 +100,19 @@ def test_the_cut_falls_inside_the_copies_of_an_image() -> None:
 def test_the_set_itself_is_evaluated_ties_included(
     seed: int, exact: bool, cap: int, tmp_path: Path
 ) -> None:
-    """Weights of 1 are `evaluate`, on the parity tests' cases."""
+    """Weights of 1 are `evaluate`, on the parity tests' cases: in one set beside empty ones, and in
+    all sets of a block, which then need no row behind those in the class budget."""
     make = coco_case if seed % 3 == 0 else lvis_case
     gt, dt = read_case(*make(seed, False), tmp_path)
     if not np.isin(dt.category_ids, gt.categories.ids).any():
         return
     old: Budget = PerImage(5)
     pair = load_pair(gt, dt, None, MatchOptions(exact_lvis=exact))
-    drawn = resampler(pair, old, cap).values(as_it_is(len(gt.images)))
     result = lvdet.evaluate(gt, dt, dets_per_image=5, dets_per_class=cap, exact_lvis=exact)
-    assert_same(drawn, 0, result)
+    alone = as_it_is(len(gt.images))
+    for weights in (alone, np.ones_like(alone)):
+        drawn = resampler(pair, old, cap).values(weights)
+        assert_same(drawn, 0, result)
 
 
 def test_no_detections() -> None:

@@ -41,7 +41,7 @@ DropDuplicates: TypeAlias = Annotated[
     bool,
     typer.Option(
         "--drop-duplicates",
-        help="Drop exact duplicates among an image's detections, which padded samplers produce.",
+        help="Drop exact repeats of whole images, which padded samplers produce.",
     ),
 ]
 
