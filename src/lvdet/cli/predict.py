@@ -55,7 +55,7 @@ def run(
             "-o",
             metavar="OUT",
             help="Detections to write: .json, .jsonl, .ndjson or .parquet. For a folder of "
-            "images, OUT.images.json lists the ids.",
+            "images, results.json gets results.images.json with their ids.",
         ),
     ] = None,
     images: Annotated[
@@ -105,7 +105,7 @@ def run(
         typer.Option(
             metavar="IOU,…",
             help="IoU above which a box suppresses lower-scored boxes of its class. With "
-            "several values, one pass writes a file for each: OUT.nms0.3.json, …",
+            "several values, one pass writes a file for each: results.nms0.3.json, …",
         ),
     ] = "0.5",
     no_masks: Annotated[bool, typer.Option("--no-masks", help="Write boxes only.")] = False,
