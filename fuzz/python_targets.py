@@ -472,6 +472,47 @@ def read_journal(path: Path) -> None:
     lvdet.read_detections(target)
 
 
+# The contribution of a part of the images, as bytes from another process.
+
+
+@cache
+def part_case() -> tuple[lvdet.GroundTruth, list[bytes]]:
+    """Annotations, and partials of them: some boxes, masks, and nothing."""
+    gt, dt = lvdet.simulate(images=4, classes=5, dets_per_image=6, masks=True, seed=3)
+    nothing = dt[np.zeros(len(dt), dtype=bool)]
+    parts = [
+        lvdet.Partial.of(gt, dt, iou="bbox", dets_per_class=3),
+        lvdet.Partial.of(gt, dt, iou="segm"),
+        lvdet.Partial.of(gt, nothing, images=gt.images.ids[:1]),
+    ]
+    return gt, [part.to_bytes() for part in parts]
+
+
+def some_part(rng: random.Random) -> bytes:
+    """With another header or other columns, mostly with the length and checksum of these."""
+    content = rng.choice(part_case()[1])
+    if rng.random() < 0.2:
+        return changed_bytes(rng, content)
+    size = struct.unpack_from("<I", content, 20)[0]
+    header, columns = content[24 : 24 + size], content[24 + size : -16]
+    if rng.random() < 0.5:
+        header = changed_json(rng, json.loads(header))
+    else:
+        columns = changed_bytes(rng, columns)
+    start = struct.pack("<QI", 4 + len(header) + len(columns) + 16, len(header))
+    whole = content[:12] + start + header + columns
+    return whole + hashlib.blake2b(whole, digest_size=16).digest()
+
+
+def read_part(path: Path) -> None:
+    """What it holds is written the same, and can be evaluated."""
+    part = lvdet.Partial.from_bytes(path.read_bytes())
+    again = lvdet.Partial.from_bytes(part.to_bytes())
+    assert again.to_bytes() == part.to_bytes()
+    for value in part.evaluate(part_case()[0]).protocols.values():
+        assert all(np.isnan(one) or 0 <= one <= 1 for one in value.values()), value
+
+
 def damaged(value: Any) -> Make:
     return lambda rng: changed_json(rng, value)
 
@@ -493,6 +534,7 @@ TARGETS: dict[str, Target] = {
     "arrays": Target(some_arrays, read_table, ".npz"),
     "parquet": Target(some_parquet, read_table, ".parquet"),
     "journal": Target(some_journal, read_journal, ".rows"),
+    "partial": Target(some_part, read_part, ".part"),
 }
 
 

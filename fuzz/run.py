@@ -30,7 +30,7 @@ NATIVE = {
 PYTHON = {
     "grammar": 4, "results": 4, "truth": 4, "masks": 4, "outlines": 3, "calibrator": 2,
     "thresholds": 1, "threshold_table": 1, "config": 1, "tensors": 1, "pickle": 2, "gzip": 1,
-    "arrays": 2, "parquet": 2, "journal": 2,
+    "arrays": 2, "parquet": 2, "journal": 2, "partial": 2,
 }  # fmt: skip
 #: Readers with threads, for races.
 THREADED = {"detections": 1, "annotations": 1, "paste": 1}

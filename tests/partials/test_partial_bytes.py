@@ -105,7 +105,7 @@ def test_headers_that_lie_are_refused() -> None:
             refused(lambda header, name=name, value=value: header["sizes"].update({name: value}))
     settings = json.loads(some_bytes()[24:].split(b"}}")[0] + b"}}")["settings"]
     for name in settings:
-        for value in ([[]], {"a": 1}, 0.5, ["x", 1], [float("nan")]):
+        for value in ([[]], {"a": 1}, 0.5, ["x", 1], [float("nan")], [10**400]):
             refused(lambda header, name=name, value=value: header["settings"].update({name: value}))
     refused(lambda header: header.pop("form"))
     refused(lambda header: header.update(form={"iou": "bbox"}))

@@ -48,7 +48,7 @@ class MatchOptions:
         given = self.thresholds
         try:
             levels = IOU_THRESHOLDS if given is None else np.asarray(given, dtype=np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise InputError(f"IoU thresholds are {given!r}, expected a list of numbers") from None
         if levels.ndim != 1 or not len(levels) or not ((levels > 0) & (levels <= 1)).all():
             raise InputError(
