@@ -69,9 +69,9 @@ def test_the_page_has_every_preset() -> None:
     assert {preset_of(command) for command in COMMANDS} == set(PRESETS)
     rows = dict(re.findall(r"^\| `([\w-]+)` \| `([\w/,]+)` \|", PAGE, re.MULTILINE))
     assert rows == {name: one.chain for name, one in PRESETS.items()}
-    read_in = PAGE[PAGE.index("## Where each preset was read") :]
+    sources = PAGE[PAGE.index("## Sources of the presets") :]
     for name in PRESETS:
-        assert f"| `{name}` |" in read_in
+        assert f"| `{name}` |" in sources
 
 
 @pytest.mark.parametrize("seed", range(3))
