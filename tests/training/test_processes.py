@@ -114,6 +114,7 @@ def go_on_in_folders_of_their_own(rank: int) -> None:
     train(config, folder / f"run{rank}", device="cpu", resume=True)
 
 
+@pytest.mark.long
 def test_processes_that_would_go_on_from_different_steps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

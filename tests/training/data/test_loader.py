@@ -115,6 +115,7 @@ def _end_yourself(job):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+@pytest.mark.long
 def test_a_worker_that_is_killed():
     with pytest.raises(InputError, match=r"one of 1 processes .* was killed.* fewer run\.workers"):
         list(workers.work_ahead(_end_yourself, lambda: iter(range(3)), 1, 1))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from training.model.interpreted import assert_same
 
 _SUPPRESSION = """
@@ -84,5 +86,6 @@ for channels, more, rectified, frozen in (
 """
 
 
+@pytest.mark.long
 def test_kernels() -> None:
     assert_same(_SUPPRESSION + _POOLING + _BIASES + 'print("same")')
