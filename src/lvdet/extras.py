@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 
@@ -21,17 +21,24 @@ _PACKAGES = {"PIL": "Pillow"}
 
 
 @contextmanager
-def extra(name: str, what: str) -> Iterator[None]:
-    """Around imports, or a function that imports: where a module of this extra is missing, says
-    what needs it and how to install it. `what` begins the sentence."""
+def needed(modules: Collection[str], what: str, install: str) -> Iterator[None]:
+    """Around imports, or a function that imports: where one of these modules is missing, says what
+    needs it and how to install it. `what` begins the sentence, `install` ends it."""
     try:
         yield
     except ModuleNotFoundError as error:
         module = (error.name or "").partition(".")[0]
-        if isinstance(error, MissingPackageError) or module not in MODULES[name]:
+        if isinstance(error, MissingPackageError) or module not in modules:
             raise
         package = _PACKAGES.get(module, module)
-        raise MissingPackageError(f"{what} needs {package}: pip install 'lvdet[{name}]'") from None
+        raise MissingPackageError(f"{what} needs {package}: {install}", name=module) from None
+
+
+@contextmanager
+def extra(name: str, what: str) -> Iterator[None]:
+    """`needed` for the modules of an extra."""
+    with needed(MODULES[name], what, f"pip install 'lvdet[{name}]'"):
+        yield
 
 
 def has_extra(name: str) -> bool:

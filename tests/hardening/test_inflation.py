@@ -122,7 +122,7 @@ def test_layout_is_what_arrow_says(
     )
     metadata = pq.ParquetFile(path).metadata
     with path.open("rb") as file:
-        layout = parquet_layout.read_layout(file, "r.parquet", [*columns])
+        layout = parquet_layout.read_layout(file, "r.parquet", [*columns], pages=True)
     assert len(layout) == metadata.num_row_groups == 2
     for number, group in enumerate(layout):
         theirs = metadata.row_group(number)
@@ -143,7 +143,7 @@ def test_metadata_of_any_bytes(content: bytes) -> None:
     end = len(content).to_bytes(4, "little") + b"PAR1"
     file = io.BytesIO(b"PAR1" + content + end)
     with suppress(lvdet.InputError):
-        assert isinstance(parquet_layout.read_layout(file, "any.parquet", ["x"]), list)
+        assert isinstance(parquet_layout.read_layout(file, "any.parquet", ["x"], pages=True), list)
 
 
 def test_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -133,9 +133,7 @@ def begin_columns(path: RemotePath, *, masks: bool) -> None:
     def begin() -> None:
         with suppress(Exception), _parquet_file(path) as file:  # said when it is read
             columns = _Columns.of(file.schema_arrow, str(path), masks=masks)
-            with _bytes_of(path) as content:
-                groups = read_layout(content, str(path), columns.names, pages=False)
-            path.arriving().want(_spans(groups))
+            path.arriving().want(_spans(_groups(path, columns.names, pages=False)))
 
     with suppress(RuntimeError):  # the system allows no more threads
         Thread(target=begin).start()
@@ -195,7 +193,7 @@ def _collect(
             lists = ListColumns.of(file.schema_arrow, source, masks=masks)
             count = file.metadata.num_rows
             if lists is not None:
-                count = lists.count(_layout(path, [lists.scores]))
+                count = lists.count(_groups(path, [lists.scores], pages=False))
             collector.expect(min(count, _EXPECTED))
         if added is not None:
             added.result()
@@ -254,11 +252,16 @@ def _batches(
 def _layout(path: InputPath, columns: list[str]) -> list[Group]:
     """The row groups. Raises if they unpack to too much: few bytes can stand for many equal
     rows."""
+    groups = _groups(path, columns, pages=True)
+    unpacked = sum(group.size(columns) for group in groups)
     with _bytes_of(path) as file:
-        groups = read_layout(file, str(path), columns)
-        unpacked = sum(group.size(columns) for group in groups)
         require_inflation(str(path), size_of(file), unpacked)
     return groups
+
+
+def _groups(path: InputPath, columns: list[str], *, pages: bool) -> list[Group]:
+    with _bytes_of(path) as file:
+        return read_layout(file, str(path), columns, pages=pages)
 
 
 def _bytes_of(path: InputPath) -> AbstractContextManager[IO[bytes]]:

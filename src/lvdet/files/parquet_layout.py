@@ -50,9 +50,7 @@ class Group:
         return max((chunk.values for chunk in self.chunks if chunk.name == name), default=0)
 
 
-def read_layout(
-    file: IO[bytes], name: str, columns: Sequence[str], *, pages: bool = True
-) -> list[Group]:
+def read_layout(file: IO[bytes], name: str, columns: Sequence[str], *, pages: bool) -> list[Group]:
     """The row groups of a file, with those columns. If not `pages`, sizes are the metadata's."""
 
     def read(at: int, count: int) -> bytes:

@@ -13,15 +13,15 @@ import numpy as np
 import torch
 
 from lvdet.errors import InputError, LvdetError
+from lvdet.extras import needed
 from lvdet.files.annotation_files import read_ground_truth
 from lvdet.inference.box_file import BoxFile, Rows
 from lvdet.inference.paste import paste
-from lvdet.integrations.installed import needed
 from lvdet.integrations.loop_results import LoopResults, Share, evaluate_results, repeated
 from lvdet.tables.masks import Masks, no_masks
 
 INSTALL = "see https://detectron2.readthedocs.io/en/latest/tutorials/install.html"
-with needed("detectron2", "detectron2", INSTALL):
+with needed(["detectron2"], "lvdet.integrations.detectron2", INSTALL):
     from detectron2.data import MetadataCatalog
     from detectron2.evaluation import DatasetEvaluator, inference_context
     from detectron2.structures import Boxes, Instances

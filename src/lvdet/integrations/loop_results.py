@@ -24,6 +24,7 @@ from lvdet.evaluation.protocols import (
 )
 from lvdet.files.detection_files import write_tables
 from lvdet.files.stream import detection_tables
+from lvdet.integrations.image_rows import boxes_of_corners
 from lvdet.matching.match_options import MatchOptions
 from lvdet.tables.detections import Detections
 from lvdet.tables.ground_truth import GroundTruth
@@ -85,12 +86,10 @@ class LoopResults:
     def add(self, image_id: Any, corners: Any, scores: Any, labels: Any, masks: Any = None) -> None:
         """Adds an image once; samplers that fill up the last batch repeat some.
 
-        corners: [n, 4] x1, y1, x2, y2; widths and heights are computed in their own type, as in
-                 the frameworks' own evaluators
+        corners: [n, 4] x1, y1, x2, y2
         """
-        box = np.asarray(to_numpy(corners)).reshape(-1, 4)
-        size = box[:, 2:] - box[:, :2]
-        box = np.concatenate([box[:, :2], size], axis=1)
+        found = np.asarray(to_numpy(corners)).reshape(-1, 4)
+        box = boxes_of_corners(found, f"image {image_id}")
         self.add_boxes(image_id, box, scores, labels, masks)
 
     def add_boxes(self, image_id: Any, box: Any, scores: Any, labels: Any, masks: Any) -> None:

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from lvdet.errors import InputError
+from lvdet.extras import needed
 from lvdet.files.annotation_files import read_ground_truth
-from lvdet.integrations.installed import needed
 from lvdet.integrations.loop_results import (
     LoopResults,
     Share,
@@ -23,7 +23,7 @@ from lvdet.integrations.loop_results import (
     repeated,
 )
 
-with needed("mmdet", "mmengine", "pip install mmengine"):
+with needed(["mmengine"], "lvdet.integrations.mmdet", "pip install mmengine"):
     from mmengine.dist import all_gather_object, broadcast_object_list, is_main_process
     from mmengine.evaluator import BaseMetric
     from mmengine.fileio import get_local_path

@@ -15,9 +15,9 @@ import torch.distributed
 
 from lvdet.errors import InputError
 from lvdet.evaluation.evaluation_result import Evaluation
+from lvdet.extras import needed
 from lvdet.files.annotation_files import read_ground_truth
 from lvdet.files.known_images import KnownImages
-from lvdet.integrations.installed import needed
 from lvdet.integrations.loop_results import (
     LoopResults,
     Share,
@@ -27,7 +27,7 @@ from lvdet.integrations.loop_results import (
 )
 from lvdet.tables.ground_truth import GroundTruth
 
-with needed("ultralytics", "ultralytics", "pip install ultralytics"):
+with needed(["ultralytics"], "lvdet.integrations.ultralytics", "pip install ultralytics"):
     from ultralytics.models.yolo.detect import DetectionValidator
     from ultralytics.models.yolo.segment import SegmentationValidator
     from ultralytics.utils import LOGGER, RANK, ops

@@ -63,13 +63,13 @@ def part_of(
     if own_truth:
         category_ids = np.union1d(category_ids, gt.categories.ids)
     image = rows_of(image_ids, detections.image_ids)[detections.image]
-    category = rows_of(category_ids, detections.category_ids)[detections.category]
+    place = rows_of(category_ids, detections.category_ids)
+    category = place[detections.category]
     category_rows = _native.count_rows(category, len(category_ids))
     image_rows = _native.count_rows(image, len(image_ids))
     scores = ScoreFacts.of(category, detections.score, len(category_ids))
     counting = counted_classes(gt, ranking, selected, options.exact_lvis)
     in_budgets = np.zeros(len(category_ids), dtype=np.uint8)
-    place = rows_of(category_ids, detections.category_ids)
     counted = np.ones(len(place), dtype=bool) if counting is None else counting
     in_budgets[place[place >= 0]] = counted[place >= 0]
     drawn = np.zeros(0, dtype=np.int32)
@@ -83,9 +83,9 @@ def part_of(
             objects,
         )
     else:
-        place = facts_of(gt).drawn_place[rows_of(gt.images.ids, image_ids)]
-        drawn = np.flatnonzero((place >= 0) & (image_rows > 0)).astype(np.int32)
-        drawn_place = place[drawn]
+        sampled = facts_of(gt).drawn_place[rows_of(gt.images.ids, image_ids)]
+        drawn = np.flatnonzero((sampled >= 0) & (image_rows > 0)).astype(np.int32)
+        drawn_place = sampled[drawn]
     order = np.argsort(matches.detection)  # as in the table
     outcomes = matches.outcomes.ordered(order.astype(np.int32))
     assert matches.contested is not None

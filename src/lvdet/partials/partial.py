@@ -23,7 +23,7 @@ from lvdet.partials.contribution import Form, own_annotations, pair_of, part_of
 from lvdet.partials.part_bytes import from_bytes, to_bytes
 from lvdet.partials.part_columns import PartColumns, joined
 from lvdet.partials.part_settings import PartSettings
-from lvdet.partials.truth_facts import class_digest, facts_of
+from lvdet.partials.truth_facts import class_digest, facts_of, mask_digest_of
 from lvdet.tables.categories import Categories
 from lvdet.tables.description import counted, describe_line
 from lvdet.tables.detections import Detections, encode_ids
@@ -107,7 +107,7 @@ class Partial:
         if facts_of(truth).digest != settings.truth:
             raise InputError(f"{truth.source} is not the ground truth of this partial")
         form = form if form is not None else Form("bbox", False, True)
-        if form.mask_digest and facts_of(truth).mask_digest != form.mask_digest:
+        if form.mask_digest and mask_digest_of(truth) != form.mask_digest:
             lacks = "was read without masks" if truth.masks is None else "has other masks"
             raise InputError(f"{truth.source} {lacks} than the ground truth of this partial")
         return self._evaluate(truth, form)
@@ -215,7 +215,7 @@ def partial_of(
         image_ids=image_ids,
         own_truth=own_truth,
     )
-    mask_digest = "" if facts is None or compared.iou == "bbox" else facts.mask_digest
+    mask_digest = "" if facts is None or compared.iou == "bbox" else mask_digest_of(gt)
     form = Form(compared.iou, has_masks, detections.boxes_given, mask_digest)
     return Partial(
         settings,

@@ -17,6 +17,7 @@ from lvdet.tables.ground_truth import GroundTruth, ImageLists
 #: Bytes of a digest.
 DIGEST = 16
 _KNOWN: WeakKeyDictionary[GroundTruth, TruthFacts] = WeakKeyDictionary()
+_KNOWN_MASKS: WeakKeyDictionary[GroundTruth, str] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,21 +25,26 @@ class TruthFacts:
     """Facts about annotations.
 
     digest:      of everything that an evaluation of boxes uses: equal for equal annotations
-    mask_digest: of the masks; "" without
     drawn_place: [I] int32, the place of each image in the order in which images are sampled; -1 for
                  images without objects, which samples leave out
     """
 
     digest: str
-    mask_digest: str
     drawn_place: NDArray[np.int32]
 
 
 def facts_of(gt: GroundTruth) -> TruthFacts:
     """The facts about annotations, remembered for as long as the table lives."""
     if gt not in _KNOWN:
-        _KNOWN[gt] = TruthFacts(_digest(gt), _mask_digest(gt), _drawn_place(gt))
+        _KNOWN[gt] = TruthFacts(_digest(gt), _drawn_place(gt))
     return _KNOWN[gt]
+
+
+def mask_digest_of(gt: GroundTruth) -> str:
+    """The digest of the annotations' masks, remembered likewise; "" without masks."""
+    if gt not in _KNOWN_MASKS:
+        _KNOWN_MASKS[gt] = _mask_digest(gt)
+    return _KNOWN_MASKS[gt]
 
 
 def class_digest(federated: bool) -> str:
