@@ -207,6 +207,12 @@ def test_killed_at_any_point(tiny_runs: Request, tmp_path: Path, jobs: int) -> N
     assert len(mine) == 5
 
 
+def test_seeds_that_no_experiment_uses_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"--seeds has 5, expected seeds of scale tiny \(0, 1\)"):
+        tiny(tmp_path, "ap_fixed_losses", seeds=(0, 5, 100))
+    assert tiny(tmp_path, "ap_fixed_losses", seeds=(100,)).missing
+
+
 @pytest.mark.long
 def test_a_deadline_is_kept(tmp_path: Path) -> None:
     """What is finished is there, nothing is left running, and the next call does the rest."""

@@ -44,7 +44,7 @@ def _top(
         bool, typer.Option("--version", help="Print the version and build details, and exit.")
     ] = False,
     no_color: Annotated[
-        bool, typer.Option(NO_COLOR, help="Print without colors, like NO_COLOR=1.")
+        bool, typer.Option(NO_COLOR, help="Print without colours, like NO_COLOR=1.")
     ] = False,
 ) -> None:
     if version:

@@ -23,8 +23,8 @@ def run(
 ) -> None:
     """Report which numbers are safe to publish.
 
-    Checks whether the file was truncated, which classes have too few detections, and how far
-    re-ranking alone can raise AP-Old.
+    Checks whether the file was truncated, which classes have fewer detections than AP-Fixed's
+    limit, and how far re-ranking alone can raise AP-Old.
     """
     require_outputs(output)
 

@@ -70,9 +70,9 @@ Grouping: TypeAlias = Annotated[
 Missing: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        help="Scores of classes without a correct detection: zero sets them to 0 (as in the "
-        "paper), keep leaves them unchanged, frequency uses the fit of the class's "
-        "frequency group. Default: zero, or keep for identity. Not for hierarchical.",
+        help="Scores of classes without a correct detection: zero lowers them to almost 0 "
+        "(the paper sets them to 0), keep leaves them unchanged, frequency uses the fit of the "
+        "class's frequency group. Default: zero, or keep for identity. Not for hierarchical.",
     ),
 ]
 IouThreshold: TypeAlias = Annotated[
@@ -188,8 +188,8 @@ def compare(
         str | None,
         typer.Option(
             metavar="NAME,…",
-            help="Methods to compare, named as for fit. Default: the paper's five and "
-            "hierarchical.",
+            help="Methods to compare, named as for fit. Default: histogram, bbq, beta, isotonic, "
+            "platt and hierarchical.",
         ),
     ] = None,
     folds: Annotated[
@@ -263,7 +263,11 @@ def measure(
     ] = None,
     threads: Threads = None,
 ) -> None:
-    """Measure how well the scores are calibrated."""
+    """Measure how well the scores are calibrated.
+
+    Reports ECE, MCE, Brier score and log loss, localisation-aware ECE (LaECE) and ACE (LaACE), and
+    detection ECE (D-ECE).
+    """
     from lvdet.calibration.calibrator import Calibrator
 
     require_outputs(output)
@@ -293,7 +297,10 @@ def thresholds(
     dets_per_image: DetsPerImage = None,
     threads: Threads = None,
 ) -> None:
-    """Choose a score threshold for each class by optimal LRP."""
+    """Choose a score threshold for each class by optimal LRP.
+
+    The threshold minimises the class's localisation recall precision (LRP) error.
+    """
     from lvdet.calibration.thresholds import Thresholds, find_thresholds
 
     require_outputs(output, Thresholds.ENDINGS)

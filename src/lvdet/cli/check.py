@@ -25,7 +25,11 @@ def run(
         str | None, typer.Argument(metavar="DT", help="Detections, as for evaluate.")
     ] = None,
     show: Annotated[
-        int, typer.Option(metavar="N", help="Maximum number of problems to print.")
+        int,
+        typer.Option(
+            metavar="N",
+            help="Maximum number of problems to print; systematic mistakes are always printed.",
+        ),
     ] = 50,
     output: Annotated[
         Path | None,
@@ -42,9 +46,9 @@ def run(
 ) -> None:
     """Find every problem in the input files.
 
-    Prints problems with their row and byte offset. Also finds systematic mistakes: repeated or
-    missing images, boxes in another format, remapped class ids. The exit code is 2 if there are
-    problems.
+    Prints each problem, with its row and byte offset where they apply. Also finds systematic
+    mistakes: repeated or missing images, boxes in another format, remapped class ids. The exit code
+    is 2 if there are problems.
     """
     require_target(output, (".json",))
     require_target(category_map, (".json",))

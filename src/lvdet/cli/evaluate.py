@@ -82,9 +82,8 @@ def run(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Evaluate as another project does, in place of --protocols: lvis, detectron2, "
-            "lvis-challenge-2021, glip, mm-grounding-dino, yolo-world, yoloe, coco or "
-            "v3det.",
+            help="Evaluate as another project does: lvis, detectron2, lvis-challenge-2021, glip, "
+            "mm-grounding-dino, yolo-world, yoloe, coco or v3det. Replaces --protocols.",
         ),
     ] = None,
     classes: Annotated[

@@ -77,7 +77,7 @@ def run(
         str | None,
         typer.Option(
             metavar="N,…",
-            help="Random seeds to run. Default: the scale's seeds. Seeds "
+            help="Random seeds to run, of the scale's (the default: all of them). Seeds "
             "from 100 on are pilots, which count for no verdict.",
         ),
     ] = None,
@@ -94,7 +94,8 @@ def run(
     page: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE.md", help="Write a page with all results from --results, and exit."
+            metavar="FILE.md",
+            help="Write a page with the results of --scale from --results, and exit.",
         ),
     ] = None,
     threads: Threads = None,

@@ -41,7 +41,8 @@ DropDuplicates: TypeAlias = Annotated[
     bool,
     typer.Option(
         "--drop-duplicates",
-        help="Drop exact repeats of an image with all its detections; padded samplers write them.",
+        help="If all detections of an image are repeated exactly, count them once. Distributed "
+        "samplers that pad the last batch cause such repeats.",
     ),
 ]
 

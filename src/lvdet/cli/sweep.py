@@ -70,8 +70,8 @@ def run(
         typer.Option(
             metavar="NAME,…",
             help="Tables of the paper: ranking, image-limit, subsets, class-limit, pool-limit, or "
-            "all of these (the default if no limits are given); also toy, which needs no files. "
-            "The paper's labels work too.",
+            "all (the default without limits, --subsets and --rerank); also toy, which needs no "
+            "files. The paper's labels work too.",
         ),
     ] = None,
     iou: Iou = None,

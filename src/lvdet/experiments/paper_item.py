@@ -81,7 +81,7 @@ class Experiment:
     parts:   the names of the experiments that it consists of
     example: what is shown of a single run, in place of a table
     figure:  the kind of figure to draw
-    note:    the text to show if nothing is measured
+    note:    a text below the table, or all of it if nothing is measured
     """
 
     name: str

@@ -15,7 +15,7 @@ from lvdet.experiments.image_sources import make_sets
 from lvdet.experiments.one_run import Workshop
 from lvdet.experiments.paper_item import ALL, Experiment, chosen
 from lvdet.experiments.result_files import ResultSet, read_results, write_results
-from lvdet.experiments.run_graph import Graph, Run, graph, part_of_graph
+from lvdet.experiments.run_graph import FIRST_PILOT, Graph, Run, graph, part_of_graph
 from lvdet.experiments.scale import Scale, read_scale
 from lvdet.experiments.several_runs import Job, collect_left, make_at_once, make_in_turn
 from lvdet.files.locking import make_and_lock
@@ -58,6 +58,13 @@ class Request:
                 f"--deadline is {self.deadline:g}, expected a positive number of seconds"
             )
         part_of_graph(self.only)
+        unknown = [one for one in self.seeds if one < FIRST_PILOT and one not in self.scale.seeds]
+        if unknown:
+            own = ", ".join(map(str, self.scale.seeds))
+            raise InputError(
+                f"--seeds has {unknown[0]}, expected seeds of scale {self.scale_name} ({own}), or "
+                f"pilots from {FIRST_PILOT} on"
+            )
 
     @cached_property
     def scale(self) -> Scale:

@@ -47,10 +47,11 @@ The paper's experiments, run again at scale {scale}: {title}. [Experiments](../e
 explains the scales and the verdicts, and how to run everything yourself.
 
 AP is in percent: the mean over seeds ± the standard deviation, then in parentheses the difference
-from the row that the others are compared with. Columns named "paper" show the paper's figures on
-LVIS. Limits are named as in the paper, even where those of the scale are lower. At any scale but
-`lvis`, the images are not the paper's: compare the signs and the order of differences, not their
-sizes.
+from the row without parentheses, unless a note names another row. Columns named "paper" show the
+paper's numbers, on LVIS (for "AP, COCO", on COCO). Limits are named as in the paper, even where
+those of the scale are lower. At any scale but `lvis`, the images are not the paper's: compare the
+signs and the order of differences, not their sizes. A detection is "not counted" if its class was
+not verified in the image, or is not exhaustive there and the detection matches no object.
 
 This page is generated from the files in `{data}`:
 
