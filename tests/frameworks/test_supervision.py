@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import supervision as sv
 
 import lvdet
 from lvdet.errors import InputError
 from lvdet.integrations.supervision import detections_from_supervision, detections_to_supervision
 
 pytestmark = pytest.mark.frameworks
-
-sv = pytest.importorskip("supervision")
 
 
 def made(rows: int, seed: int, masks: bool) -> sv.Detections:
