@@ -114,7 +114,7 @@ def image_boxes(
 def image_masks(
     masks: Any, count: int, source: str, rows: NDArray[np.int64] | None = None
 ) -> Masks:
-    """The masks of an image with so many rows, or of some rows. For tensors, only these leave their
+    """The masks of an image of `count` rows, or of some rows. For tensors, only these leave their
     device.
 
     masks: [n, height, width] bool or integers, or floats 0 and 1; a list of n such masks or of n
@@ -204,7 +204,7 @@ def all_masks(images: Sequence[ImageRows]) -> Masks:
 
 
 def concatenated(parts: Sequence[NDArray[Any]], dtype: type[np.generic]) -> NDArray[Any]:
-    """The parts one after the other, of which there may be none."""
+    """One array of all parts, of which there may be none."""
     return np.concatenate([np.zeros(0, dtype=dtype), *parts])
 
 
