@@ -119,6 +119,7 @@ BOX = [[0.0, 0.0, 1.0, 1.0]]
         ([1], None, [0.5], "image 1: detections need boxes or masks"),
         ([1], BOX, None, "image 1, row 0: score is nan, expected a finite number"),
         ([1], BOX, [[0.5]], "image 1: score has shape (1, 1), expected (n,)"),
+        ([1, 2], [[0, 0, 1, 1], [0]], [0.5] * 2, "image 1: box is not a list of numbers: setting"),
         ([1], [BOX], [0.5], "image 1: box has shape (1, 1, 4), expected (n, 4)"),
         ([1, 2], BOX, [0.5, 0.5], "image 1: 1 box for 2 labels"),
         ([1, 2], BOX * 2, [0.5] * 3, "image 1: 3 scores for 2 labels"),
@@ -128,7 +129,8 @@ BOX = [[0.0, 0.0, 1.0, 1.0]]
 def test_what_is_no_image(labels: Any, boxes: Any, scores: Any, says: str) -> None:
     with pytest.raises(InputError) as caught:
         image_rows(labels, boxes, scores, source="image 1")
-    assert str(caught.value) == says
+    assert str(caught.value).startswith(says)
+    assert "\n" not in str(caught.value)
 
 
 def test_images_as_a_table() -> None:

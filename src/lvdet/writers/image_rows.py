@@ -98,7 +98,7 @@ def image_boxes(
 ) -> NDArray[np.float64]:
     """[n, 4] x, y, width, height of [n, 4] boxes in a format. Sizes are exact or, if rounded, as
     precise as the boxes, which is how the frameworks' own evaluators compute them."""
-    given = np.asarray(to_numpy(boxes))
+    given = to_numpy(boxes)
     box = floats(given, "box", source)
     if not box.size:
         return box.reshape(0, 4)
@@ -106,8 +106,8 @@ def image_boxes(
         raise InputError(f"{source}: box has shape {box.shape}, expected (n, 4)")
     if box_format == "xywh":
         return box
-    if rounded and given.dtype.kind == "f":
-        return from_format(box_format, given).astype(np.float64)
+    if rounded and np.asarray(given).dtype.kind == "f":
+        return from_format(box_format, np.asarray(given)).astype(np.float64)
     return from_format(box_format, box)
 
 

@@ -135,8 +135,9 @@ class TopKWriter:
         boxes:  [n, 4] in the writer's format; None to compute them from the masks
         scores: [n] finite numbers
         labels: [n] whole numbers
-        masks:  [n, height, width] bool or uint8; a list of n such masks or of n COCO segmentations;
-                or a `Masks` table. Masks of rows that `keeps` rules out are ignored.
+        masks:  [n, height, width] bool or integers, or floats 0 and 1; a list of n such masks or of
+                n COCO segmentations; or a `Masks` table. Masks of rows that `keeps` rules out are
+                ignored.
         """
         with self._lock:
             self._require_open()
