@@ -389,7 +389,7 @@ def test_notes_name_the_methods_that_changed_an_order(compared: CalibrationTable
     for block, note in zip(compared.blocks, notes, strict=True):
         assert note.startswith(f"{block.title}: ")
         for method, row in block.rows.items():
-            shown = f"{TITLES[method]} ({len(row.reordered):,})"
+            shown = f"{TITLES[method]} ({len(row.reordered):,} class"
             assert (shown in note) == bool(row.reordered)
 
 

@@ -102,7 +102,7 @@ def test_json_needs_no_extra(tmp_path: Path) -> None:
     assert (folder / "calibration.json").exists()
     assert not (folder / "report.html").exists()
     last = done[-1].out.splitlines()
-    assert last[-2] == "next: all of it on one page, after pip install 'lvdet[report]':"
+    assert last[-2] == "next: for a report of all this, pip install 'lvdet[report]' and run"
     assert last[-1].startswith(f"$ lvdet report {folder}/annotations.json ")
 
 
@@ -130,7 +130,7 @@ def test_what_needs_an_extra_says_which(tmp_path: Path) -> None:
             "prediction needs torch: pip install 'lvdet[train]'"
         ),
         ("synth", tmp_path / "set", *SMALL): (
-            "drawing images needs Pillow: pip install 'lvdet[train]'"
+            "making synthetic images needs Pillow: pip install 'lvdet[train]'"
         ),
         ("experiment", "supp_loss_tuning", "-o", tmp_path / "results"): (
             "an experiment needs torch: pip install 'lvdet[train]'"

@@ -365,7 +365,7 @@ def test_an_order_that_changed_is_told(files: Files) -> None:
     )
     (row,) = [table.blocks[0].rows["histogram"]]
     assert row.reordered
-    assert f"Histogram bin ({len(row.reordered)})" in done.out
+    assert f"Histogram bin ({len(row.reordered)} class" in done.out
     assert "Platt scaling (" not in done.out
 
 

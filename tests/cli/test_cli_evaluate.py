@@ -341,7 +341,7 @@ def test_every_kind_of_file(tmp_path: Path) -> None:
     for source in ("r.parquet", "r.npz", "shards", "shards/*.jsonl"):
         assert lvdet_call("evaluate", gt, tmp_path / source).good().out == expected, source
     done = lvdet_call("evaluate", gt, tmp_path / "r.jsonl.gz").good()
-    assert done.out.startswith("bbox: 1 detections")
+    assert done.out.startswith("bbox: 1 detection on ")
     packed = save(tmp_path / "gt.json.gz", gzip.compress(gt.read_bytes()))
     assert lvdet_call("evaluate", packed, dt).good().out == expected
 

@@ -131,6 +131,16 @@ def test_calibration_errors_are_on_the_page(report: Report, page_file: Path) -> 
     assert len(layout.lines) == 4 * len(report.studies)
 
 
+def test_detections_are_correct_or_incorrect(small_page: Path) -> None:
+    """The page has the words of the glossary, for marks and for people who hear it."""
+    item = r'<li class="([\w-]+)" .*?<span class="visually-hidden"> ([\w ]+):'
+    assert set(re.findall(item, small_page.read_text())) == {
+        ("correct", "correct"),
+        ("incorrect", "incorrect"),
+        ("not-counted", "not counted"),
+    }
+
+
 def test_calibration_of_something_else_is_refused(hostile: HostileSet) -> None:
     gt, dt = hostile.annotations, hostile.results[0]
     other_gt, other_dt = simulate(20, 6, seed=2)

@@ -181,9 +181,12 @@ def test_an_image_in_words(simulated: tuple) -> None:
     }
     for side, of in number.items():
         assert (
-            f"{side}: {sum(of.values()):,} ({of['right']:,} right, {of['wrong']:,} wrong, "
+            f"{side}: {sum(of.values()):,} ({of['right']:,} correct, {of['wrong']:,} incorrect, "
             f"{of['not counted']:,} not counted, at IoU 0.5)"
         ) in str(image)
+    for item in (*image.dropped, *image.added):
+        word = {"right": "correct", "wrong": "incorrect"}.get(item.outcome, item.outcome)
+        assert f"{item.name}  {word:<11}  [" in str(image)
 
 
 def test_a_coco_file_has_another_limit() -> None:

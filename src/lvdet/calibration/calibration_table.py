@@ -10,6 +10,7 @@ from lvdet.evaluation.pair import headline
 from lvdet.evaluation.summary import defined
 from lvdet.rendering.result import Result
 from lvdet.rendering.table_text import Cell, Layout, compared, latex, percent
+from lvdet.tables.description import counted
 
 #: Methods as the paper's table calls them.
 TITLES = {
@@ -116,14 +117,14 @@ class CalibrationTable(Result):
         found = []
         for block in self.blocks:
             moved = [
-                f"{TITLES[method]} ({len(row.reordered):,})"
+                f"{TITLES[method]} ({counted(len(row.reordered), 'class', 'classes')})"
                 for method, row in block.rows.items()
                 if row.reordered
             ]
             if moved:
                 found.append(
-                    f"{block.title}: {', '.join(moved)} changed the ranking within classes, and so "
-                    "AP-Fixed (number of classes in parentheses)."
+                    f"{block.title}: the order of detections changed within some classes, and with "
+                    f"it AP-Fixed: {', '.join(moved)}."
                 )
         return found
 

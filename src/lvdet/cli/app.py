@@ -12,7 +12,7 @@ import typer
 from lvdet.cli.report import pairs_apart
 from lvdet.errors import InputError
 
-# No verb does enough linear algebra for a second thread, and idle BLAS threads spin.
+# No verb has enough linear algebra to occupy a second thread, and idle BLAS threads spin.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 #: In the order of the help text; each is a module of this package.
@@ -44,7 +44,7 @@ def _top(
         bool, typer.Option("--version", help="Print the version and build details, and exit.")
     ] = False,
     no_color: Annotated[
-        bool, typer.Option(NO_COLOR, help="Print plain text, as NO_COLOR=1 does.")
+        bool, typer.Option(NO_COLOR, help="Print without colors, like NO_COLOR=1.")
     ] = False,
 ) -> None:
     if version:
@@ -75,8 +75,7 @@ def _app(verbs: Iterable[str]) -> typer.Typer:
 
 
 def _colored(arguments: Sequence[str]) -> list[str]:
-    """The arguments without `--no-color`, which becomes the variable that all that is started here
-    sees."""
+    """The arguments without `--no-color`; sets NO_COLOR instead, which child processes inherit."""
     rest = [one for one in arguments if one != NO_COLOR]
     if len(rest) < len(arguments):
         os.environ["NO_COLOR"] = "1"

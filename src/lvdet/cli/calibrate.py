@@ -72,7 +72,7 @@ Missing: TypeAlias = Annotated[
     typer.Option(
         help="Scores of classes without a correct detection: zero sets them to 0 (as in the "
         "paper), keep leaves them unchanged, frequency uses the fit of the class's "
-        "frequency group. Default: zero. Not for hierarchical.",
+        "frequency group. Default: zero, or keep for identity. Not for hierarchical.",
     ),
 ]
 IouThreshold: TypeAlias = Annotated[
@@ -127,7 +127,11 @@ def fit(
     dets_per_class: DetsPerClass = 10_000,
     threads: Threads = None,
 ) -> None:
-    """Fit a calibrator."""
+    """Fit a calibrator.
+
+    Fits maps from scores to the probability that a detection is correct. Use training images if
+    you can.
+    """
     from lvdet.calibration.calibrator import Calibrator
 
     require_target(output, (".json",))
@@ -241,18 +245,25 @@ def measure(
         float,
         typer.Option(help="IoU at which LaECE and LaACE match detections; 0 means any overlap."),
     ] = 0.0,
-    dets_per_image: DetsPerImage = None,
+    dets_per_image: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Limit per image for LaECE, LaACE and D-ECE, across all classes. Default: 300 for "
+            "LVIS; for COCO, 100 per image and class.",
+        ),
+    ] = None,
     thresholds: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Thresholds from calibrate thresholds; LaECE, LaACE and D-ECE ignore lower "
-            "scores.",
+            help="Score thresholds, written by calibrate thresholds. LaECE, LaACE and D-ECE ignore "
+            "lower scores.",
         ),
     ] = None,
     threads: Threads = None,
 ) -> None:
-    """Measure how well calibrated scores are."""
+    """Measure how well the scores are calibrated."""
     from lvdet.calibration.calibrator import Calibrator
 
     require_outputs(output)

@@ -24,7 +24,9 @@ def run(
     detections: Annotated[
         str | None, typer.Argument(metavar="DT", help="Detections, as for evaluate.")
     ] = None,
-    show: Annotated[int, typer.Option(metavar="N", help="Number of problems to print.")] = 50,
+    show: Annotated[
+        int, typer.Option(metavar="N", help="Maximum number of problems to print.")
+    ] = 50,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="FILE.json", help="Write all problems as JSON."),
@@ -33,14 +35,14 @@ def run(
         Path | None,
         typer.Option(
             metavar="MAP.json",
-            help="If class ids appear to be remapped, write the mapping that fits, for "
+            help="If class ids appear to be remapped, write a mapping that repairs them, for "
             "convert --category-map.",
         ),
     ] = None,
 ) -> None:
     """Find every problem in the input files.
 
-    Prints each problem with its row and byte offset. Also finds systematic mistakes: repeated or
+    Prints problems with their row and byte offset. Also finds systematic mistakes: repeated or
     missing images, boxes in another format, remapped class ids. The exit code is 2 if there are
     problems.
     """
@@ -60,11 +62,11 @@ def run(
     if category_map is not None and mapping:
         write_json(mapping, category_map)
     elif category_map is not None:
-        note("no other mapping of class ids fits: --category-map was not written")
+        note(f"class ids do not appear to be remapped: {category_map} was not written")
     for problem in problems[:show]:
         print(problem)
     if len(problems) > show:
-        print(f"… and {len(problems) - show:,} more (--show, --output)")
+        print(f"… and {len(problems) - show:,} more (see --show and --output)")
     for finding in findings:
         print(finding)
     names = " and ".join(str(name) for name in (ground_truth, detections) if name is not None)

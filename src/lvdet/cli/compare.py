@@ -34,7 +34,8 @@ def run(
         int,
         typer.Option(
             metavar="N",
-            help="Results files per detector, one per training seed, listed together: A A B B.",
+            help="Number of results files per detector, one per training run. List those of each "
+            "detector together: A A B B.",
         ),
     ] = 1,
     iou: Iou = None,
@@ -42,11 +43,11 @@ def run(
     confidence: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = 0.95,
     seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
     dets_per_image: Annotated[
-        int | None, typer.Option(metavar="N", help="Budget of AP-Old, as for evaluate.")
+        int | None, typer.Option(metavar="N", help="Limit per image of AP-Old, as for evaluate.")
     ] = None,
     dets_per_class: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Budget of AP-Fixed and AP-Pool. Default: 10,000."),
+        typer.Option(metavar="N", help="Limit per class of AP-Fixed and AP-Pool. Default: 10,000."),
     ] = None,
     classes_shown: Annotated[
         int,

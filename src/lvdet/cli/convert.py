@@ -1,4 +1,4 @@
-"""`lvdet convert`: detections in another format, all or the best of each class."""
+"""`lvdet convert`: detections in another format, all or the best per class and image."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def run(
         Path | None,
         typer.Option(
             metavar="FILE.json",
-            help='Class ids to replace, such as {"0": 1, "1": 2, …}; other ids are kept.',
+            help='A mapping of class ids, such as {"0": 1, "1": 2, …}; other ids are kept.',
         ),
     ] = None,
     summary: Summary = None,

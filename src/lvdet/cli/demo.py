@@ -14,7 +14,7 @@ from lvdet.extras import has_extra
 EXAMPLES = """\b
 Examples:
   lvdet demo
-  lvdet demo somewhere --images 2000
+  lvdet demo larger --images 2000
 """
 #: Training images per evaluated image, and the methods fitted on them.
 TRAINING, METHODS = 10, ("beta", "platt", "hierarchical")
@@ -99,7 +99,7 @@ def run(
             print(text)
         following = f"open {page} in a browser"
     else:
-        following = f"all of it on one page, after pip install 'lvdet[report]':\n$ {command}"
+        following = f"for a report of all this, pip install 'lvdet[report]' and run\n$ {command}"
     for text in dict.fromkeys([*result.warnings, *swept.warnings, *table.warnings]):
         warn(text)
     print(f"\nnext: {following}")

@@ -1,4 +1,4 @@
-"""`lvdet evaluate`: AP-Old, AP-Fixed and AP-Pool with their budgets."""
+"""`lvdet evaluate`: AP-Old, AP-Fixed and AP-Pool, each with its budget."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def run(
         typer.Option(
             metavar="N,…",
             help="Also report class-agnostic recall for these limits per image, such as "
-            "100,300,1000: the share of objects that the N best detections find, "
+            "100,300,1000: the share of objects that the best N detections find, "
             "whatever their class.",
         ),
     ] = None,
@@ -82,7 +82,7 @@ def run(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Reproduce another project's evaluation instead: lvis, detectron2, "
+            help="Evaluate as another project does, in place of --protocols: lvis, detectron2, "
             "lvis-challenge-2021, glip, mm-grounding-dino, yolo-world, yoloe, coco or "
             "v3det.",
         ),
@@ -90,8 +90,9 @@ def run(
     classes: Annotated[
         str | None,
         typer.Option(
-            help="Evaluate only these classes: rare, common or frequent by letter (r, rc, "
-            "…), a group from --groups, or comma-separated names and ids."
+            help="Evaluate only these classes, without the detections of others: rare, common "
+            "or frequent by letter (r, rc, …), a group from --groups, or comma-separated names "
+            "and ids."
         ),
     ] = None,
     groups: Annotated[
@@ -116,8 +117,8 @@ def run(
         list[str] | None,
         typer.Option(
             metavar="METRIC=X",
-            help="Exit with code 3 if a metric is below X. AP=0.3 refers to AP-Fixed; name "
-            "another protocol as in old.APr=0.2. Repeatable.",
+            help="Exit with code 3 if a metric is below X. AP=0.3 refers to AP-Fixed; for another "
+            "protocol, write old.APr=0.2. Repeatable.",
         ),
     ] = None,
     output: Outputs = None,

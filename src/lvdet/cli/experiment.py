@@ -68,14 +68,17 @@ def run(
         int, typer.Option(metavar="N", help="Number of training runs in parallel.")
     ] = 1,
     only: Annotated[
-        str, typer.Option(metavar="I/N", help="Do only part I of N of the runs.")
+        str,
+        typer.Option(
+            metavar="I/N", help="Do only part I of N of the runs, to share them among machines."
+        ),
     ] = "1/1",
     seeds: Annotated[
         str | None,
         typer.Option(
             metavar="N,…",
             help="Random seeds to run. Default: the scale's seeds. Seeds "
-            "from 100 on are pilots and do not count.",
+            "from 100 on are pilots, which count for no verdict.",
         ),
     ] = None,
     device: Annotated[

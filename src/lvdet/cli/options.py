@@ -27,21 +27,21 @@ Results: TypeAlias = Annotated[
 Iou: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        help="bbox, segm or boundary. Default: segm if the detections have masks, otherwise bbox."
+        help="bbox, segm or boundary. Default: segm if both files have masks, otherwise bbox."
     ),
 ]
 ExactLvis: TypeAlias = Annotated[
     bool,
     typer.Option(
         "--exact-lvis",
-        help="Match lvis (pycocotools for COCO files) bit for bit, quirks included.",
+        help="Reproduce lvis (pycocotools for COCO files) exactly, quirks included.",
     ),
 ]
 DropDuplicates: TypeAlias = Annotated[
     bool,
     typer.Option(
         "--drop-duplicates",
-        help="Drop exact repeats of whole images, which padded samplers produce.",
+        help="Drop exact repeats of an image with all its detections; padded samplers write them.",
     ),
 ]
 
@@ -55,14 +55,14 @@ def _result(extensions: str) -> Any:
     )
 
 
-#: Output files of verbs that compute a result, without and with rows for CSV.
+#: Output files of verbs that compute a result; only results with rows can be CSV.
 Outputs: TypeAlias = Annotated[list[Path] | None, _result(".json, .md or .tex")]
 RowOutputs: TypeAlias = Annotated[list[Path] | None, _result(".json, .csv, .md or .tex")]
 _DETECTIONS = typer.Option(
     "--output",
     "-o",
     metavar="OUT",
-    help="Detections to write: .json, .jsonl, .ndjson or .parquet.",
+    help="Output file of detections: .json, .jsonl, .ndjson or .parquet.",
 )
 #: Output file of verbs that write detections.
 DetectionsOutput: TypeAlias = Annotated[Path, _DETECTIONS]

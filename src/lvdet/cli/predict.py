@@ -55,7 +55,7 @@ def run(
             "-o",
             metavar="OUT",
             help="Detections to write: .json, .jsonl, .ndjson or .parquet. For a folder of "
-            "images, results.json gets results.images.json with their ids.",
+            "images, their ids go to results.images.json beside results.json.",
         ),
     ] = None,
     images: Annotated[
@@ -75,7 +75,7 @@ def run(
         typer.Option(
             metavar="NAME",
             help="Colour and stride convention of a Detectron2 or torchvision backbone: "
-            "msra, caffe2 or torchvision. Default: the usual one for its layout.",
+            "msra, caffe2 or torchvision. Default: inferred from the file.",
         ),
     ] = None,
     dets_per_class: Annotated[
@@ -125,15 +125,15 @@ def run(
         str,
         typer.Option(
             metavar="NAME",
-            help="fp32, or bf16, which is faster on a GPU but gives scores with only about three "
+            help="fp32, or bf16, which is faster on a GPU but gives scores only about three "
             "digits.",
         ),
     ] = "fp32",
     summary: Annotated[
-        Path | None, typer.Option(metavar="FILE.json", help="Write counts and timing as JSON.")
+        Path | None, typer.Option(metavar="FILE.json", help="Also write counts and times as JSON.")
     ] = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace existing detections.")
+        bool, typer.Option("--overwrite", help="Replace existing output files.")
     ] = False,
     skip_damaged: Annotated[
         bool,

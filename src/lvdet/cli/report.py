@@ -61,8 +61,8 @@ def run(
         list[Path] | None,
         typer.Option(
             metavar="CAL.json",
-            help="Calibrator to show, from calibrate fit; repeat once per results file, in "
-            "order. Default: fit on --train, or by cross-validation.",
+            help="Calibrator to use, from calibrate fit; repeat once per results file, in "
+            "order. Default: fit to --train, or by cross-validation.",
         ),
     ] = None,
     train: Annotated[
@@ -78,7 +78,9 @@ def run(
     ] = "hierarchical",
     images: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Image folder; the page then shows some images."),
+        typer.Option(
+            metavar="DIR", help="Image folder. The page then shows detections on some images."
+        ),
     ] = None,
     image_id: Annotated[
         list[int] | None,

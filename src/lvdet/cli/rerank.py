@@ -51,12 +51,14 @@ def run(
         Path | None,
         typer.Option(
             metavar="FILE.jsonl",
-            help="Write which detections replaced which, one line per changed image.",
+            help="Write which detections were dropped and added, one line per changed image.",
         ),
     ] = None,
     image: Annotated[
         int | None,
-        typer.Option(metavar="ID", help="Print which detections replaced which in one image."),
+        typer.Option(
+            metavar="ID", help="Print which detections were dropped and added in one image."
+        ),
     ] = None,
     summary: Summary = None,
     iou: Iou = None,

@@ -54,8 +54,8 @@ def run(
         str | None,
         typer.Option(
             metavar="r,c,rc,…",
-            help="Restrict the detector to these classes before any limit applies: rare, "
-            "common or frequent by letter (r, rc, …), or class names or ids.",
+            help="Restrict the detector to some classes before any limit applies, one subset per "
+            "item: letters of rcf (rare, common, frequent), or a class name or id.",
         ),
     ] = None,
     rerank: Annotated[
@@ -69,9 +69,9 @@ def run(
         str | None,
         typer.Option(
             metavar="NAME,…",
-            help="Tables of the paper: ranking, image-limit, subsets, class-limit, "
-            "pool-limit or all (the default if no limits are given); the paper's labels work "
-            "too. toy needs no files.",
+            help="Tables of the paper: ranking, image-limit, subsets, class-limit, pool-limit, or "
+            "all of these (the default if no limits are given); also toy, which needs no files. "
+            "The paper's labels work too.",
         ),
     ] = None,
     iou: Iou = None,

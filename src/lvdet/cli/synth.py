@@ -1,4 +1,4 @@
-"""`lvdet synth`: draws a long-tail set of images to train on."""
+"""`lvdet synth`: makes a synthetic long-tail image set to train on."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Examples:
 """
 
 
-@extra("train", "drawing images")
+@extra("train", "making synthetic images")
 def run(
     folder: Annotated[
         Path, typer.Argument(metavar="DIR", help="Folder for the images and annotations.")
@@ -72,8 +72,8 @@ def run(
 ) -> None:
     """Make a synthetic long-tail image set in LVIS format.
 
-    Writes training and validation images, annotations incomplete like LVIS's, and a config for
-    lvdet train. The same settings always give the same set.
+    Writes training and validation images, annotations that are incomplete like LVIS's, and a
+    config for lvdet train. The same settings give the same set.
     """
     require_target(summary)
 

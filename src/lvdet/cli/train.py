@@ -51,7 +51,8 @@ def run(
             "--output",
             "-o",
             metavar="DIR",
-            help="Run folder for checkpoints and logs. Default: runs/NAME, named after the config.",
+            help="Folder of the run, for checkpoints and logs. Default: runs/NAME, where NAME is "
+            "the config's name.",
         ),
     ] = None,
     resume: Annotated[
@@ -76,7 +77,7 @@ def run(
 ) -> None:
     """Train a detector from a config file.
 
-    Ctrl-C writes a checkpoint and stops; --resume continues from it with identical results.
+    Ctrl-C writes a checkpoint and stops. --resume continues from it.
     """
     if listed:
         _list()

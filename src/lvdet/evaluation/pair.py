@@ -23,6 +23,7 @@ from lvdet.matching.match_options import MatchOptions
 from lvdet.plausibility.finding import Finding
 from lvdet.plausibility.findings import findings
 from lvdet.tables.columns import take
+from lvdet.tables.description import counted
 from lvdet.tables.ground_truth import GroundTruth
 from lvdet.tables.matches import Matches
 from lvdet.tables.problems import image_rows
@@ -382,6 +383,7 @@ def headline(facts: Mapping[str, Any]) -> str:
     dropped = facts.get("duplicates_dropped")
     left_out = "" if dropped is None else f", {dropped:,} duplicates dropped"
     return (
-        f"{facts['iou']}: {facts['detection_count']:,} detections on {facts['images']:,} images, "
-        f"{facts['classes']:,} classes{left_out}"
+        f"{facts['iou']}: {counted(facts['detection_count'], 'detection')} on "
+        f"{counted(facts['images'], 'image')}, {counted(facts['classes'], 'class', 'classes')}"
+        f"{left_out}"
     )

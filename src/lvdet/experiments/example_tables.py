@@ -9,6 +9,7 @@ from typing import Any
 from lvdet.experiments.paper_item import Experiment
 from lvdet.experiments.result_files import ResultSet
 from lvdet.rendering.table_text import Cell, Layout, plain
+from lvdet.studies.account import WORDS
 from lvdet.studies.toy_example import toy
 
 _SIDES = {"teaser": ("dropped", "added"), "calibrated": ("before", "after")}
@@ -40,7 +41,8 @@ def _exchange(experiment: Experiment, found: dict[str, Any]) -> Layout:
 def _cells(shown: dict[str, Any] | None) -> Sequence[Cell]:
     if shown is None:
         return [Cell("")] * 3
-    return [Cell(plain(shown["class"])), Cell(f"{shown['score']:.4f}"), Cell(shown["outcome"])]
+    outcome = WORDS.get(shown["outcome"], shown["outcome"])
+    return [Cell(plain(shown["class"])), Cell(f"{shown['score']:.4f}"), Cell(outcome)]
 
 
 def _toy(experiment: Experiment) -> Layout:

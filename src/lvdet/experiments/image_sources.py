@@ -1,4 +1,4 @@
-"""The images of a scale: drawn if missing, or as named by configs."""
+"""The images of a scale: made if missing, or as named by configs."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def data_of(scale: Scale, name: str, config: Config, folder: Path) -> Data:
     for path in (data.train, data.train_images, data.val, data.val_images):
         if not Path(path).exists():
             raise InputError(
-                f"{path}: not found, but scale {scale.name} needs it; --scale synth draws its own "
+                f"{path}: not found, but scale {scale.name} needs it; --scale synth makes its own "
                 "images"
             )
     return data

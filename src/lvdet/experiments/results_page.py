@@ -22,7 +22,7 @@ from lvdet.rendering.table_text import Cell, Layout, markdown, signed
 SECTIONS: dict[str, tuple[str, ...]] = {
     "AP-Old can be gamed": ("balance_calib", "artificially_limit_dets_per_class", "teaser"),
     "The limit per image": ("higher_dets_per_im", "lvis_subsets", "dets_per_cat"),
-    "What is left of gains under AP-Fixed": (
+    "Which gains remain under AP-Fixed": (
         "ap_fixed_pool_losses",
         "score-dist",
         "ap_fixed_pool_components",
@@ -30,9 +30,9 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "ap_fixed_pool_crt",
         "ap_fixed_pool_larger_models",
     ),
-    "Across classes": ("higher_dets_per_im_with_pool", "ap_pool_losses"),
+    "Scores across classes": ("higher_dets_per_im_with_pool", "ap_pool_losses"),
     "Calibration": ("ap_pool_calib", "calibrated_qualitative"),
-    "Of the appendix": (
+    "From the appendix": (
         "supp_ap_fixed_pool_crt_all",
         "supp_ap_fixed_pool_losses",
         "supp_ap_fixed_pool_components",
@@ -43,16 +43,18 @@ SECTIONS: dict[str, tuple[str, ...]] = {
 _HEAD = """\
 # Results
 
-Made from the files in `{data}` by
+The paper's experiments, run again at scale {scale}: {title}. [Experiments](../experiments.md)
+explains the scales and the verdicts, and how to run everything yourself.
+
+AP is in percent: the mean over seeds ± the standard deviation, then in parentheses the difference
+from the row that the others are compared with. Columns named "paper" show the paper's figures on
+LVIS. Limits are named as in the paper, even where those of the scale are lower. At any scale but
+`lvis`, the images are not the paper's: compare the signs and the order of differences, not their
+sizes.
+
+This page is generated from the files in `{data}`:
 
     lvdet experiment --page {page} --results {data} --scale {scale}
-
-Nothing here was typed in. Scale {scale}: {title}. [Experiments](../experiments.md) says what that
-is, how verdicts follow, and how to run it all again.
-
-Numbers are in percent: the mean over seeds ± the standard deviation, and how far that is from the
-row that others are compared with, beside the paper's own figures on LVIS. These are other images:
-signs and sizes of differences can be compared, levels cannot.
 """
 
 
@@ -115,22 +117,24 @@ def _made_with(results: ResultSet) -> str:
         ]
         for named, seconds in sorted(runs.items())
     ]
-    head = ["device", "PyTorch", "lvdet", "commit", "runs", "hours of runs"]
-    note = f"\nOf these, {pilots:,} are pilots, in no verdict and no table.\n" if pilots else ""
-    return markdown([Layout("", "What it was made with", head, lines)]) + note
+    head = ["device", "PyTorch", "lvdet", "commit", "runs", "hours"]
+    note = (
+        f"\nOf these runs, {pilots:,} are pilots, which nothing below counts.\n" if pilots else ""
+    )
+    return markdown([Layout("", "Hardware and versions", head, lines)]) + note
 
 
 def _summary(verdicts: Sequence[Verdict]) -> str:
     number = Counter(one.outcome for one in verdicts)
     return (
-        f"Of {len(verdicts)} statements, {number[HOLDS]} hold, {number[FAILS]} fail, "
-        f"{number[UNDECIDED]} are undecided, {number[MISSING]} were not run.\n"
+        f"Of {len(verdicts)} claims, {number[HOLDS]} hold, {number[FAILS]} fail, "
+        f"{number[UNDECIDED]} are undecided and {number[MISSING]} were not run.\n"
     )
 
 
 def _verdicts(verdicts: Iterable[Verdict]) -> str:
     """One line per claim, in points."""
-    head = ["", "verdict", "paper", "effect", "over seeds", "over images", "seeds"]
+    head = ["claim", "verdict", "paper", "effect", "over seeds", "over images", "seeds"]
     lines = [
         [
             Cell(one.claim.statement),
@@ -143,7 +147,7 @@ def _verdicts(verdicts: Iterable[Verdict]) -> str:
         ]
         for one in verdicts
     ]
-    return markdown([Layout("", "Each statement, its effect and 95 % intervals", head, lines)])
+    return markdown([Layout("", "Effects in points, with 95 % confidence intervals", head, lines)])
 
 
 def _interval(interval: Interval | None) -> str:
@@ -169,8 +173,8 @@ def _table(table: ExperimentTable) -> str:
         return ""
     one = table.experiment
     notes = "".join(f"\n{note}\n" for note in table.notes())
-    return f"`{one.name}` ({_kind(one)} `{one.label}`)\n\n{markdown(table.layouts())}{notes}"
+    return f"{_kind(one)} `{one.label}`:\n\n{markdown(table.layouts())}{notes}"
 
 
 def _kind(one: Experiment) -> str:
-    return "the paper's figure" if one.label.startswith("fig:") else "the paper's table"
+    return "The paper's figure" if one.label.startswith("fig:") else "The paper's table"

@@ -156,7 +156,7 @@ def make_image_set(
     )
     done, total = 0, settings.images + settings.validation
     with (
-        track(progress, "drawing", "images") as update,
+        track(progress, "making images", "images") as update,
         closing(in_order(partial(make_batch, world), batches, workers)) as results,
     ):
         for batch, described in zip(batches, results, strict=True):

@@ -40,7 +40,7 @@ from lvdet.reporting.wording import (
 if TYPE_CHECKING:
     from lvdet.reporting.report import Report
 
-_SIGNS = {"right": "✓", "wrong": "✗", "not counted": "–"}
+_SIGNS = {"correct": "✓", "incorrect": "✗", "not counted": "–"}
 
 
 def render(report: Report) -> str:

@@ -29,7 +29,7 @@ def facts(report: Report) -> str:
     counts = [f"{study.evaluation.inputs['detection_count']:,}" for study in report.studies]
     return (
         f"{inputs['ground_truth']}: {inputs['images']:,} images, {inputs['classes']:,} classes, "
-        f"{inputs['annotations']:,} objects. {_listed(counts)} detections, compared by {kind}."
+        f"{inputs['annotations']:,} objects. {_listed(counts)} detections, compared as {kind}."
     )
 
 
@@ -48,8 +48,8 @@ def _numbers_alone(report: Report) -> str:
     pool = "AP-Pool also requires scores to be comparable across classes."
     if not report.federated:
         return (
-            "AP-Old is COCO's own AP, AP-Fixed limits each class over all images rather than "
-            f"per image, and {pool}"
+            "AP-Old is COCO's own AP, AP-Fixed limits the detections of each class over all "
+            f"images rather than per image, and {pool}"
         )
     evaluation = report.studies[0].evaluation
     old, fixed = (round(100 * evaluation[name].AP, 2) for name in ("old", "fixed"))
@@ -59,8 +59,8 @@ def _numbers_alone(report: Report) -> str:
     if abs(fixed - old) < SMALL:
         effect = "makes no difference to these results"
     else:
-        verb = "costs these results" if old < fixed else "is worth"
-        effect = f"{verb} {abs(fixed - old):.2f} points"
+        points = f"{abs(fixed - old):.2f} points"
+        effect = f"costs these results {points}" if old < fixed else f"gains these results {points}"
     return f"{limit} {effect} (AP-Old versus AP-Fixed); {pool}"
 
 
@@ -149,8 +149,8 @@ def error_words(report: Report) -> str:
     """What is counted as an error."""
     diagnosis = report.studies[0].diagnosis
     says = (
-        f"Incorrect detections (at IoU {diagnosis.foreground:g}) by cause, and missed objects, "
-        f"with the best {budget_words(diagnosis.budget)}."
+        f"Incorrect detections by kind of error (at IoU {diagnosis.foreground:g}), and missed "
+        f"objects. Budget: the best {budget_words(diagnosis.budget)}."
     )
     if report.federated:
         says += (

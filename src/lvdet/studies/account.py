@@ -18,7 +18,9 @@ from lvdet.tables.ground_truth import GroundTruth
 from lvdet.tables.matches import Matches
 from lvdet.tables.problems import category_rows, image_rows
 
+#: Outcomes as files name them, and the words for those that people read differently.
 OUTCOMES = ("not counted", "wrong", "right")
+WORDS = {"right": "correct", "wrong": "incorrect"}
 
 
 def outcomes(matches: Matches, rows: int) -> NDArray[np.int8]:
@@ -44,6 +46,11 @@ class Shown:
     box: tuple[float, ...]
     outcome: str
     row: int
+
+    @property
+    def judgement(self) -> str:
+        """The outcome in words: correct, incorrect or not counted."""
+        return WORDS.get(self.outcome, self.outcome)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
@@ -105,10 +112,12 @@ class ImageAccount:
         lines = [f"image {self.image_id}{name}"]
         for title, sign, items in (("dropped", "-", self.dropped), ("added", "+", self.added)):
             number = Counter(item.outcome for item in items)
-            of_which = ", ".join(f"{number[outcome]:,} {outcome}" for outcome in OUTCOMES[::-1])
+            of_which = ", ".join(
+                f"{number[outcome]:,} {WORDS.get(outcome, outcome)}" for outcome in OUTCOMES[::-1]
+            )
             lines.append(f"{title}: {len(items):,} ({of_which}, at IoU 0.5)")
             lines += [
-                f"  {sign} {item.score:.5f}  {item.name:<{width}}  {item.outcome:<11}  "
+                f"  {sign} {item.score:.5f}  {item.name:<{width}}  {item.judgement:<11}  "
                 f"[{', '.join(f'{value:g}' for value in item.box)}]"
                 for item in items
             ]
