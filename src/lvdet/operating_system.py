@@ -10,6 +10,8 @@ import errno
 import mmap
 import os
 import sys
+import tempfile
+import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from io import FileIO
@@ -89,6 +91,53 @@ def content(file: FileIO) -> mmap.mmap | bytes:
     if OPEN_FILES_STAY:
         return file.readall()
     return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+class PlacedFile:
+    """A temporary file without a name, which threads read and write at places, with no effect on
+    others that read its descriptor."""
+
+    def __init__(self) -> None:
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115
+        if sys.platform == "win32":
+            # Reading moves the position of a descriptor there. This one is not for others.
+            self._own = os.open(self._file.name, os.O_RDWR | os.O_TEMPORARY | SAFE)
+            self._guard = threading.Lock()
+
+    def fileno(self) -> int:
+        """The descriptor for others."""
+        return self._file.fileno()
+
+    def truncate(self, size: int) -> None:
+        """Makes it this large."""
+        os.ftruncate(self._file.fileno(), size)
+
+    def read(self, begin: int, count: int) -> bytes:
+        """These bytes; fewer at the end of the file."""
+        if sys.platform == "win32":
+            with self._guard:
+                os.lseek(self._own, begin, os.SEEK_SET)
+                return os.read(self._own, count)
+        else:
+            return os.pread(self._file.fileno(), count, begin)
+
+    def write(self, begin: int, content: bytes) -> None:
+        """Replaces the bytes from a place on."""
+        left = memoryview(content)
+        while left:
+            if sys.platform == "win32":
+                with self._guard:
+                    os.lseek(self._own, begin, os.SEEK_SET)
+                    put = os.write(self._own, left)
+            else:
+                put = os.pwrite(self._file.fileno(), left, begin)
+            begin, left = begin + put, left[put:]
+
+    def close(self) -> None:
+        """Closes it, and with it the file is gone."""
+        if sys.platform == "win32" and not self._file.closed:
+            os.close(self._own)
+        self._file.close()
 
 
 def sync_folder(folder: Path) -> None:

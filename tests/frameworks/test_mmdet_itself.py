@@ -20,7 +20,6 @@ pytestmark = [
 ]
 
 assert LVIS
-pytest.importorskip("mmengine", reason="needs MMDetection: see CONTRIBUTING.md, Frameworks")
 
 
 class Operators(ModuleType):

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import transformers
 from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 
@@ -22,8 +23,6 @@ from lvdet.integrations.transformers import (
 )
 
 pytestmark = pytest.mark.frameworks
-
-transformers = pytest.importorskip("transformers")
 
 Json = dict[str, Any]
 CLASSES = 4

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from integrations.side_by_side import COCO_SIDES, Json, indexed, printed
 from lvdet.errors import InputError, LvdetError
-from lvdet.integrations.image_rows import ImageRows
+from lvdet.integrations.image_collection import ImageCollection
 from lvdet.integrations.torchvision import CocoEvaluator
 from oracles.cases import coco_case, decoded, lvis_case
 from oracles.lvis_reference import evaluate_lvis
@@ -134,7 +134,7 @@ def test_processes_share_their_images(monkeypatch: pytest.MonkeyPatch) -> None:
         evaluator.update({image: found[image] for image in share})
         parts.append(pickle.dumps(evaluator._rows))
 
-    def gather(out: list[Any], own: ImageRows) -> None:
+    def gather(out: list[Any], own: ImageCollection) -> None:
         out[:] = [pickle.loads(part) for part in parts]
 
     monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
@@ -168,7 +168,7 @@ def refusals() -> dict[str, Callable[[], Any]]:
     one = {"boxes": torch.zeros(1, 4), "scores": torch.zeros(1), "labels": torch.zeros(2).long()}
     return {
         "the annotations have no image -7": lambda: evaluator.update({-7: {}}),
-        "columns differ in length": lambda: evaluator.update({image: one}),
+        "image .*: 1 box and 1 score for 2 labels": lambda: evaluator.update({image: one}),
         "keypoints are not evaluated": lambda: CocoEvaluator(evaluator.coco_gt, ["keypoints"]),
     }
 
@@ -181,12 +181,12 @@ def test_what_cannot_be_done_is_said_in_one_line(what: str) -> None:
 
 
 def test_a_class_without_an_id_is_refused() -> None:
-    rows = ImageRows("frames", class_ids={0: 17, 2: 18})
+    rows = ImageCollection("frames", class_ids={0: 17, 2: 18})
     rows.add(1, [[0, 0, 2, 3]], [0.5], [2])
     assert rows.detections().category_ids.tolist() == [18]
-    with pytest.raises(InputError, match="image 2: labels go from 1 to 1, but class_ids has 2"):
+    with pytest.raises(InputError, match="frames, image 2: label 1 has no class id"):
         rows.add(2, [[0, 0, 2, 3]], [0.5], [1])
-    listed = ImageRows("frames", class_ids=[17, 18])
+    listed = ImageCollection("frames", class_ids=[17, 18])
     for label in (2, -1):
-        with pytest.raises(InputError, match=f"image 2: labels go from {label} to {label}, but"):
+        with pytest.raises(InputError, match=f"image 2: label {label}, expected 0 to 1, an index"):
             listed.add(2, [[0, 0, 2, 3]], [0.5], [label])

@@ -10,8 +10,13 @@ import numpy as np
 import pytest
 import torch
 
+import lvdet
 from lvdet.errors import InputError
-from lvdet.integrations.transformers import TrainerMetrics, detections_from_transformers
+from lvdet.integrations.transformers import (
+    TrainerMetrics,
+    detections_from_transformers,
+    ground_truth_from_transformers,
+)
 from oracles.cases import coco_case
 
 
@@ -29,6 +34,13 @@ def test_a_row_per_detection() -> None:
     np.testing.assert_array_equal(table.score[:2], found[0]["scores"])
 
 
+def test_sizes_are_as_precise_as_the_model_s_boxes() -> None:
+    corners = torch.tensor([[0.1, 0.2, 100.7, 50.3]])
+    one = {"scores": torch.rand(1), "labels": torch.zeros(1, dtype=torch.int64), "boxes": corners}
+    table = detections_from_transformers([one], [5])
+    assert table.box[0, 2:].tolist() == (corners[0, 2:] - corners[0, :2]).tolist()
+
+
 def test_nothing_found_is_an_empty_table() -> None:
     assert len(detections_from_transformers([results(0)], [1])) == 0
     assert len(detections_from_transformers([], [])) == 0
@@ -37,9 +49,9 @@ def test_nothing_found_is_an_empty_table() -> None:
 @pytest.mark.parametrize(
     ("one", "says"),
     [
-        (results(2) | {"labels": torch.zeros(3, dtype=torch.int64)}, "columns differ in length"),
-        (results(2) | {"boxes": torch.zeros(2, 3)}, r"boxes are float32 with shape \(2, 3\)"),
-        (results(2) | {"labels": torch.tensor([0.5, 1])}, "labels is 0.5, expected a 64-bit"),
+        (results(2) | {"labels": torch.arange(3)}, "image 4: 2 boxes and 2 scores for 3 labels"),
+        (results(2) | {"boxes": torch.zeros(2, 3)}, r"box has shape \(2, 3\), expected \(n, 4\)"),
+        (results(2) | {"labels": torch.tensor([0.5, 1])}, "row 0: label is 0.5, expected a 64-bit"),
         (results(2) | {"scores": torch.tensor([0.5, torch.nan])}, "score is nan"),
     ],
 )
@@ -50,7 +62,7 @@ def test_what_makes_no_table(one: dict[str, torch.Tensor], says: str) -> None:
 
 
 def test_image_ids_are_integers() -> None:
-    with pytest.raises(InputError, match="image id is 'a', expected an integer"):
+    with pytest.raises(InputError, match="image_id is 'a', expected an integer"):
         detections_from_transformers([results(1)], ["a"])
 
 
@@ -68,3 +80,65 @@ def test_images_need_a_size(tmp_path: Path) -> None:
     evaluation = SimpleNamespace(predictions=output, label_ids=labels)
     with pytest.raises(InputError, match="has no size"):
         metrics(evaluation)
+
+
+def test_the_metrics_are_those_of_a_table_and_keep_what_the_budgets_need(tmp_path: Path) -> None:
+    """Batch by batch, with an image that comes again, and labels that are not class ids."""
+    gt, dt = lvdet.simulate(images=400, classes=4, dets_per_image=10, seed=3)
+    class_ids = gt.categories.ids.tolist()
+    found = {}
+    for image in gt.images.ids.tolist():
+        rows = dt[dt.image_ids[dt.image] == image]
+        box = torch.tensor(rows.box)
+        box[:, 2:] += box[:, :2]
+        labels = [class_ids.index(one) for one in rows.category_ids[rows.category]]
+        scores = torch.tensor(rows.score)
+        found[image] = {"boxes": box, "scores": scores, "labels": torch.tensor(labels)}
+    batches = [[*found][begin : begin + 3] for begin in range(0, len(found), 3)]
+    shown = iter([*batches, batches[0]])
+    processor = SimpleNamespace(
+        post_process_object_detection=lambda *_, **__: [found[one] for one in next(shown)]
+    )
+    metrics = TrainerMetrics(
+        *(gt, processor), class_ids=class_ids, protocols=["fixed"], dets_per_class=50
+    )
+    for batch in [*batches, batches[0]]:
+        output = (np.zeros((len(batch), 2, 3)), np.zeros((len(batch), 2, 4)))
+        labels = [{"image_id": torch.tensor([one])} for one in batch]
+        given = SimpleNamespace(predictions=output, label_ids=labels)
+        assert metrics(given, compute_result=False) == {}
+    assert len(metrics._metric.partial()) < 0.7 * len(dt)  # 200 images are kept whole
+    shown = iter([batches[1]])
+    output = (np.zeros((3, 2, 3)), np.zeros((3, 2, 4)))
+    labels = [{"image_id": one} for one in batches[1]]
+    numbers = metrics(SimpleNamespace(predictions=output, label_ids=labels))
+    table = detections_from_transformers([*found.values()], found, class_ids=class_ids)
+    expected = lvdet.evaluate(gt, table, protocols=["fixed"], dets_per_class=50)
+    assert numbers["fixed_AP"] == pytest.approx(expected["fixed"].AP, abs=1e-12)
+    assert metrics.result is not None
+    assert any("given again" in one for one in metrics.result.warnings)
+    shown = iter([batches[1]])
+    metrics(SimpleNamespace(predictions=output, label_ids=labels))  # nothing is left of the first
+    assert metrics.result.inputs["detection_count"] == sum(
+        len(found[one]["scores"]) for one in batches[1]
+    )
+    assert not any("given again" in one for one in metrics.result.warnings)
+
+
+@pytest.mark.parametrize("class_ids", [np.array([7, 9, 11]), [7, 9, 11], {0: 7, 1: 9, 5: 11}])
+def test_class_ids_of_annotations(class_ids: object) -> None:
+    target = {
+        "image_id": torch.tensor([3]),
+        "orig_size": torch.tensor([100, 120]),
+        "class_labels": torch.tensor([1, 0]),
+        "boxes": torch.tensor([[0.5, 0.5, 0.1, 0.2]] * 2),
+    }
+    gt = ground_truth_from_transformers([target], class_ids=class_ids)  # type: ignore[arg-type]
+    assert gt.categories.ids.tolist() == [7, 9, 11]
+    assert gt.categories.ids[gt.category].tolist() == [9, 7]
+    wrong = target | {"class_labels": torch.tensor([3, 0])}
+    with pytest.raises(InputError, match="transformers, image 3: label 3"):
+        ground_truth_from_transformers([wrong], class_ids=class_ids)  # type: ignore[arg-type]
+    short = target | {"class_labels": torch.tensor([1])}
+    with pytest.raises(InputError, match="transformers, image 3: 2 boxes for 1 label"):
+        ground_truth_from_transformers([short])

@@ -279,8 +279,8 @@ BOX = [[0.0, 0.0, 1.0, 1.0]]
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ((5, BOX, [0.5], [1, 1]), "image 5: columns differ in length"),
-        ((5, BOX * 2, [0.5], [1]), "image 5: columns differ in length"),
+        ((5, BOX, [0.5], [1, 1]), "image 5: 1 box and 1 score for 2 labels"),
+        ((5, BOX * 2, [0.5], [1]), "image 5: 2 boxes for 1 label"),
         ((5, [[0, 0, 1]], [0.5], [1]), "image 5: box has shape"),
         ((5, [[0, 0, -1, 1]], [0.5], [1]), "image 5, row 0: bbox is"),
         ((5, [[0, 0, math.inf, 1]], [0.5], [1]), "image 5, row 0: bbox is"),

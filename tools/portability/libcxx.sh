@@ -20,7 +20,7 @@ for path in $("$out/venv/bin/python" -c 'import sysconfig; print(sysconfig.get_p
     # After its own packages, and without what an editable installation adds.
     echo "import sys; sys.path.append('$packages')" > "$path/environment.pth"
     CXX=$clang CXXFLAGS="-stdlib=libc++" LDFLAGS="-stdlib=libc++" SKBUILD_BUILD_DIR="$out/build" \
-        "$python" -m pip install --quiet --no-build-isolation --no-deps --target "$path" .
+        "$python" -m pip install --quiet --no-deps --target "$path" .
 done
 # The command line, as tests start it.
 printf '#!/bin/sh\nexec "%s/venv/bin/python" -m lvdet "$@"\n' "$(realpath "$out")" > "$out/venv/bin/lvdet"

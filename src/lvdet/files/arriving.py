@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 import threading
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterable
@@ -14,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lvdet.files.stores import Stored
+from lvdet.operating_system import PlacedFile
 
 #: Bytes of one request at most, and the number of requests under way at once. Their product is
 #: held in memory.
@@ -35,7 +34,7 @@ class Arriving:
     """
 
     def __init__(self, open_stored: Callable[[], Stored]) -> None:
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115
+        self._file = PlacedFile()
         self._guard = threading.Lock()
         self._begins: list[int] = []  # of the parts, ascending; none overlap
         self._parts: dict[int, tuple[int, Future[None]]] = {}  # by begin: end, and its arrival
@@ -48,7 +47,7 @@ class Arriving:
         stored = open_stored()
         with self._guard:
             if not self._closed:
-                os.ftruncate(self._file.fileno(), stored.size)
+                self._file.truncate(stored.size)
         return stored
 
     @property
@@ -78,7 +77,7 @@ class Arriving:
             arrivals = [self._parts[at][1] for at in self._overlapping(begin, end)]
         for arrival in arrivals:
             arrival.result()
-        return os.pread(self._file.fileno(), max(end - begin, 0), begin)
+        return self._file.read(begin, max(end - begin, 0))
 
     def fileno(self) -> int:
         """The temporary file. Only what has arrived is there."""
@@ -148,7 +147,7 @@ class Arriving:
             content = self.stored.read(begin, end - begin)
             with self._guard:
                 if not self._closed:
-                    os.pwrite(self._file.fileno(), content, begin)
+                    self._file.write(begin, content)
             arrival.set_result(None)
         except BaseException as error:
             arrival.set_exception(error)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any, TypeVar
+
 import numpy as np
 from numpy.typing import NDArray
 
 from lvdet.errors import InputError
 
+Float = TypeVar("Float", bound=np.floating[Any])
 #: Corner and size, two corners, centre and size; in pixels, and as fractions of the image.
 BOX_FORMATS = ("xywh", "xyxy", "cxcywh", "xywhn", "xyxyn", "cxcywhn")
 
@@ -23,9 +26,9 @@ def normalized(name: str) -> bool:
 
 
 def from_format(
-    name: str, box: NDArray[np.float64], size: NDArray[np.float64] | None = None
-) -> NDArray[np.float64]:
-    """[N, 4] x, y, width, height in pixels, from boxes in a format."""
+    name: str, box: NDArray[Float], size: NDArray[np.float64] | None = None
+) -> NDArray[Float]:
+    """[N, 4] x, y, width, height in pixels, from boxes in a format, in their precision."""
     found = box.copy()
     if normalized(name):
         assert size is not None

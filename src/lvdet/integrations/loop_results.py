@@ -24,11 +24,10 @@ from lvdet.evaluation.protocols import (
 )
 from lvdet.files.detection_files import write_tables
 from lvdet.files.stream import detection_tables
-from lvdet.integrations.image_rows import boxes_of_corners
 from lvdet.matching.match_options import MatchOptions
 from lvdet.tables.detections import Detections
 from lvdet.tables.ground_truth import GroundTruth
-from lvdet.writers.arguments import to_numpy
+from lvdet.writers.image_rows import image_boxes
 from lvdet.writers.merge import merge_top_k
 from lvdet.writers.top_k_writer import TopKWriter
 
@@ -88,8 +87,7 @@ class LoopResults:
 
         corners: [n, 4] x1, y1, x2, y2
         """
-        found = np.asarray(to_numpy(corners)).reshape(-1, 4)
-        box = boxes_of_corners(found, f"image {image_id}")
+        box = image_boxes(corners, "xyxy", f"image {image_id}", rounded=True)
         self.add_boxes(image_id, box, scores, labels, masks)
 
     def add_boxes(self, image_id: Any, box: Any, scores: Any, labels: Any, masks: Any) -> None:

@@ -9,11 +9,12 @@ import numpy as np
 
 from lvdet.errors import InputError
 from lvdet.files.bitmaps import bitmaps_from_masks
-from lvdet.integrations.image_rows import ClassIds, ImageRows
+from lvdet.integrations.image_collection import ImageCollection
 from lvdet.tables.categories import Categories
 from lvdet.tables.detections import Detections
 from lvdet.tables.masks import RLE
 from lvdet.tables.problems import rows_of
+from lvdet.writers.image_rows import ClassIds
 
 __all__ = ["detections_from_supervision", "detections_to_supervision"]
 
@@ -21,13 +22,13 @@ _SOURCE = "supervision"
 
 
 def detections_from_supervision(
-    images: Mapping[int, Any] | Iterable[tuple[int, Any]], *, class_ids: ClassIds | None = None
+    images: Mapping[int, Any] | Iterable[tuple[int, Any]], *, class_ids: ClassIds = None
 ) -> Detections:
     """`supervision.Detections` by image id as one table, masks included.
 
     class_ids: the class id of each of their class_id; by default they are the same
     """
-    rows = ImageRows(_SOURCE, class_ids)
+    rows = ImageCollection(_SOURCE, class_ids)
     for image_id, one in images.items() if isinstance(images, Mapping) else images:
         for name in ("confidence", "class_id"):
             if getattr(one, name) is None and len(one):

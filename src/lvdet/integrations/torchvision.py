@@ -15,10 +15,11 @@ import numpy as np
 from lvdet.errors import InputError
 from lvdet.evaluation.evaluation_result import Evaluation
 from lvdet.integrations.dataset_tables import evaluate_dataset
-from lvdet.integrations.image_rows import ImageRow, ImageRows
+from lvdet.integrations.image_collection import ImageCollection
 from lvdet.integrations.pycocotools.coco import COCO
 from lvdet.integrations.pycocotools.cocoeval import COCOeval
 from lvdet.writers.arguments import to_numpy
+from lvdet.writers.image_rows import ImageRows
 
 __all__ = ["CocoEvaluator"]
 
@@ -50,7 +51,7 @@ class CocoEvaluator:
                 self.coco_gt.dataset = copy.deepcopy(coco_gt.dataset)
                 self.coco_gt.createIndex()
         self.coco_eval = {one: COCOeval(self.coco_gt, iouType=one) for one in iou_types}
-        self._rows = ImageRows(_SOURCE)
+        self._rows = ImageCollection(_SOURCE)
         self._evaluated = False
 
     @property
@@ -81,7 +82,7 @@ class CocoEvaluator:
             return
         parts: list[Any] = [None] * distributed.get_world_size()
         distributed.all_gather_object(parts, self._rows)
-        merged = ImageRows(_SOURCE)
+        merged = ImageCollection(_SOURCE)
         for part in parts:
             merged.merge(part)
         self._rows = merged
@@ -140,7 +141,7 @@ class CocoEvaluator:
         ]
 
 
-def _shapes(row: ImageRow, iou_type: str) -> list[dict[str, Any]]:
+def _shapes(row: ImageRows, iou_type: str) -> list[dict[str, Any]]:
     """The box or the mask of each detection, under its name in a result dict."""
     if iou_type == "bbox":
         return [{"bbox": box} for box in row.box.tolist()]

@@ -14,15 +14,17 @@ from numpy.typing import NDArray
 from lvdet.errors import InputError
 from lvdet.evaluation.evaluation_result import Evaluation
 from lvdet.evaluation.load_pair import Annotations
-from lvdet.evaluation.protocols import evaluate
 from lvdet.files.annotation_files import read_ground_truth
 from lvdet.files.box_formats import from_format
 from lvdet.integrations.dataset_tables import ground_truth_table
-from lvdet.integrations.image_rows import ClassIds, ImageRows
+from lvdet.integrations.image_collection import ImageCollection
+from lvdet.partials.detection_metric import DetectionMetric
+from lvdet.tables.description import counted
 from lvdet.tables.detections import Detections
 from lvdet.tables.ground_truth import GroundTruth
 from lvdet.tables.problems import rows_of
 from lvdet.writers.arguments import to_numpy
+from lvdet.writers.image_rows import ClassIds, image_number, labels_to_ids
 
 __all__ = [
     "TrainerMetrics",
@@ -37,14 +39,14 @@ def detections_from_transformers(
     results: Sequence[Mapping[str, Any]],
     image_ids: Iterable[Any],
     *,
-    class_ids: ClassIds | None = None,
+    class_ids: ClassIds = None,
 ) -> Detections:
     """What `post_process_object_detection` returned for images, as a table: dicts of `scores`,
     `labels` and `boxes` (two corners in pixels, so pass it `target_sizes`).
 
     class_ids: the class id of each label; by default labels are class ids
     """
-    rows = ImageRows(_SOURCE, class_ids)
+    rows = ImageCollection(_SOURCE, class_ids)
     ids = list(image_ids)
     if len(ids) != len(results):
         raise InputError(f"{_SOURCE}: {len(results)} results for {len(ids)} image ids")
@@ -54,7 +56,7 @@ def detections_from_transformers(
 
 
 def ground_truth_from_transformers(
-    labels: Iterable[Mapping[str, Any]], *, class_ids: ClassIds | None = None
+    labels: Iterable[Mapping[str, Any]], *, class_ids: ClassIds = None
 ) -> GroundTruth:
     """The labels that an image processor made of annotations, as a table by COCO's rules: of each
     image a dict of `image_id`, `orig_size`, `class_labels` and `boxes`, with `area`, `size` and
@@ -68,25 +70,33 @@ def ground_truth_from_transformers(
     images: list[dict[str, Any]] = []
     annotations: list[dict[str, Any]] = []
     for target in labels:
-        image, (height, width) = _image_id(target), _array(target["orig_size"]).tolist()
+        image = image_number(target["image_id"], _SOURCE)
+        height, width = _array(target["orig_size"]).tolist()
         images.append({"id": image, "height": height, "width": width})
         box = _array(target["boxes"]).astype(np.float64).reshape(-1, 4)
         box = from_format("cxcywhn", box, np.tile([float(width), float(height)], (len(box), 1)))
         crowd = _array(target.get("iscrowd", np.zeros(len(box)))).tolist()
         areas = _areas(target, box, height * width)
-        for place, label in enumerate(_array(target["class_labels"]).tolist()):
+        ids = labels_to_ids(target["class_labels"], class_ids, f"{_SOURCE}, image {image}")
+        if len(ids) != len(box):
+            raise InputError(
+                f"{_SOURCE}, image {image}: {counted(len(box), 'box', 'boxes')} for "
+                f"{counted(len(ids), 'label')}"
+            )
+        for place, category_id in enumerate(ids.tolist()):
             annotations.append(
                 {
                     "id": len(annotations) + 1,
                     "image_id": image,
-                    "category_id": label if class_ids is None else class_ids[label],
+                    "category_id": category_id,
                     "bbox": box[place].tolist(),
                     "area": areas[place],
                     "iscrowd": crowd[place],
                 }
             )
-    listed = [*(class_ids.values() if isinstance(class_ids, Mapping) else class_ids or ())]
-    classes = {*listed, *(one["category_id"] for one in annotations)}
+    listed = class_ids.values() if isinstance(class_ids, Mapping) else class_ids
+    classes = {one["category_id"] for one in annotations}
+    classes |= set() if listed is None else {int(one) for one in listed}
     dataset = {
         "annotations": annotations,
         "categories": [{"id": one} for one in sorted(classes)],
@@ -101,14 +111,14 @@ class TrainerMetrics:
         Trainer(…, compute_metrics=TrainerMetrics("lvis_v1_val.json", image_processor))
 
     The training arguments need `eval_do_concat_batches=False`, or `batch_eval_metrics=True`, which
-    keeps only detections in memory. Names in the log are such as eval_fixed_APr; undefined metrics
-    are left out. Each image counts once. `result` is the latest evaluation.
+    keeps only what the budgets need in memory. Names in the log are such as eval_fixed_APr;
+    undefined metrics are left out. Each image counts once. `result` is the latest evaluation.
 
     gt:        the annotations, whose image ids are the labels'; image sizes are read from them
     image_processor: its `post_process_object_detection` makes detections of the model's output
     threshold: minimum score (exclusive); AP needs all detections, so the default is 0
     class_ids: the class id of each label; by default labels are class ids
-    options:   those of `lvdet.evaluate`
+    options:   those of `lvdet.DetectionMetric`, such as dets_per_class
     """
 
     def __init__(
@@ -117,16 +127,15 @@ class TrainerMetrics:
         image_processor: Any,
         *,
         threshold: float = 0.0,
-        class_ids: ClassIds | None = None,
+        class_ids: ClassIds = None,
         **options: Any,
     ) -> None:
         self.result: Evaluation | None = None
         self._gt = gt if isinstance(gt, GroundTruth) else read_ground_truth(gt, masks=False)
+        self._metric = DetectionMetric(self._gt, **options)
         self._post_process = image_processor.post_process_object_detection
         self._threshold = threshold
         self._class_ids = class_ids
-        self._options = {"iou": "bbox", **options}
-        self._rows = ImageRows(_SOURCE, class_ids)
 
     def __call__(self, evaluation: Any, compute_result: bool = True) -> dict[str, float]:
         """Takes an `EvalPrediction`, of one batch or of all, and returns the metrics unless more
@@ -135,11 +144,11 @@ class TrainerMetrics:
         one_batch = len(labels) > 0 and isinstance(labels[0], Mapping)
         outputs = [evaluation.predictions] if one_batch else evaluation.predictions
         for output, batch in zip(outputs, [labels] if one_batch else labels, strict=True):
-            self._add(output, [_image_id(one) for one in batch])
+            self._add(output, [image_number(one["image_id"], _SOURCE) for one in batch])
         if not compute_result:
             return {}
-        rows, self._rows = self._rows, ImageRows(_SOURCE, self._class_ids)
-        self.result = evaluate(self._gt, rows.detections(), **self._options)
+        self.result = self._metric.compute()
+        self._metric.reset()
         return {
             f"{protocol}_{name}": float(value)
             for protocol, metrics in self.result.items()
@@ -165,8 +174,11 @@ class TrainerMetrics:
             threshold=self._threshold,
             target_sizes=torch.as_tensor(sizes),
         )
+        predictions = []
         for image, one in zip(image_ids, results, strict=True):
-            self._rows.add(image, one["boxes"], one["scores"], one["labels"])
+            ids = labels_to_ids(one["labels"], self._class_ids, f"{_SOURCE}, image {image}")
+            predictions.append({**one, "labels": ids})
+        self._metric.update(predictions, [{"image_id": image} for image in image_ids])
 
 
 @dataclass(frozen=True)
@@ -189,10 +201,6 @@ def _logits_and_boxes(output: Sequence[Any]) -> tuple[Any, Any]:
         f"{_SOURCE}: no logits and boxes among arrays of shapes {shapes or 'none'}; set "
         "eval_do_concat_batches=False or batch_eval_metrics=True in the training arguments"
     )
-
-
-def _image_id(target: Mapping[str, Any]) -> int:
-    return int(_array(target["image_id"]).item())
 
 
 def _areas(target: Mapping[str, Any], box: Any, pixels: float) -> list[float]:

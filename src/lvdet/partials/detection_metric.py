@@ -20,7 +20,6 @@ from lvdet.matching.match_options import MatchOptions
 from lvdet.partials.image_buffer import (
     Item,
     SeenImage,
-    detection_table,
     image_id_of,
     numbered,
     seen_image,
@@ -31,6 +30,7 @@ from lvdet.tables.categories import Categories
 from lvdet.tables.description import counted, describe_line
 from lvdet.tables.ground_truth import GroundTruth
 from lvdet.tables.problems import rows_of
+from lvdet.writers.image_rows import detection_table
 
 #: Images, rows and bytes of masks that are collected before they are matched.
 IMAGES, ROWS, MASK_BYTES = 1 << 12, 1 << 16, 1 << 26
@@ -220,7 +220,12 @@ class DetectionMetric:
 
     def _matched(self, images: Sequence[SeenImage]) -> Partial:
         """The contribution of images, by ascending id."""
-        table = detection_table(images, masks=self._masks)
+        table = detection_table(
+            [one.id for one in images],
+            [one.predictions for one in images],
+            "predictions",
+            from_masks=self._masks,
+        )
         gt = self.gt
         if gt is None:
             gt = target_table(

@@ -10,16 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lvdet.errors import InputError
-from lvdet.files.bitmaps import areas_of_masks, masks_from_bitmaps
-from lvdet.files.box_formats import from_format
-from lvdet.files.records import masks_from_segmentations
+from lvdet.files.bitmaps import areas_of_masks
 from lvdet.tables.categories import Categories
-from lvdet.tables.detections import Detections
+from lvdet.tables.detections import floats
 from lvdet.tables.ground_truth import GroundTruth, ImageLists, Images
-from lvdet.tables.masks import Masks
 from lvdet.tables.problems import rows_of
-from lvdet.tables.values import require, value_problems
-from lvdet.writers.arguments import floats, to_numpy, whole_number, whole_numbers
+from lvdet.writers.arguments import to_numpy, whole_numbers
+from lvdet.writers.image_rows import (
+    ImageRows,
+    all_boxes,
+    all_masks,
+    concatenated,
+    image_number,
+    image_rows,
+)
 
 Item = Mapping[str, Any]
 #: LVIS's lists of an image, in a target.
@@ -27,23 +31,10 @@ NEGATIVE, NOT_EXHAUSTIVE = "neg_category_ids", "not_exhaustive_category_ids"
 
 
 @dataclass(frozen=True, eq=False)
-class Objects:
-    """Predictions or targets of one image: [n] labels, [n, 4] x, y, w, h, and n masks if they are
-    compared."""
-
-    label: NDArray[np.int64]
-    box: NDArray[np.float64]
-    masks: Masks | None
-
-    def __len__(self) -> int:
-        return len(self.label)
-
-
-@dataclass(frozen=True, eq=False)
 class Target:
     """The objects of one image, and what is known about them."""
 
-    objects: Objects
+    objects: ImageRows
     area: NDArray[np.float64]
     crowd: NDArray[np.bool_]
     ignore: NDArray[np.bool_]
@@ -53,11 +44,10 @@ class Target:
 
 @dataclass(frozen=True, eq=False)
 class SeenImage:
-    """One image: its id, predictions with [n] scores, and its target, if annotations come so."""
+    """One image: its id, predictions, and its target, if annotations come so."""
 
     id: int
-    predictions: Objects
-    score: NDArray[np.float64]
+    predictions: ImageRows
     target: Target | None
 
     @property
@@ -76,11 +66,7 @@ def image_id_of(prediction: Item, target: Item | None) -> int:
     """The id of an image: the target's, or the prediction's."""
     for item in (target, prediction):
         if item is not None and "image_id" in item:
-            value = np.asarray(to_numpy(item["image_id"]))
-            if value.size == 1:
-                name = f"image_id is {value.reshape(-1)[0]}, expected an integer"
-                return whole_number(value.reshape(-1)[0], name)
-            raise InputError(f"image_id has {value.size} values, expected one")
+            return image_number(item["image_id"])
     raise InputError(
         "a target has no image_id, which tells images apart: add it to each target or prediction"
     )
@@ -99,16 +85,12 @@ def seen_image(
     """An image with checked columns. `masks`: masks are compared, not boxes; `lists`: targets have
     LVIS's lists; categories: those that targets may have, None for any."""
     source = f"predictions of image {image_id}"
-    found = _objects(prediction, source, box_format, masks)
-    score = floats(_get(prediction, "scores", source), "scores", source).reshape(-1)
-    if len(score) != len(found):
-        raise InputError(f"{source}: {len(score)} scores for {len(found)} labels")
-    require(value_problems(source, score, found.box))
+    found = _rows(prediction, "scores", source, box_format, masks)
     known = None if target is None else _target(target, image_id, box_format, masks, lists)
     if known is not None and categories is not None:
-        unknown = np.flatnonzero(rows_of(categories.ids, known.objects.label) < 0)
+        unknown = np.flatnonzero(rows_of(categories.ids, known.objects.category_id) < 0)
         if len(unknown):
-            label = known.objects.label[unknown[0]]
+            label = known.objects.category_id[unknown[0]]
             raise InputError(f"target of image {image_id}: label {label} is not among the classes")
     if known is not None and found.masks is not None and known.objects.masks is not None:
         sizes = {
@@ -119,20 +101,7 @@ def seen_image(
         if len(sizes) > 1:
             shown = " and ".join(f"{height} x {width}" for height, width in sorted(sizes))
             raise InputError(f"image {image_id}: masks of different sizes, {shown}")
-    return SeenImage(image_id, found, score, known)
-
-
-def detection_table(images: Sequence[SeenImage], *, masks: bool) -> Detections:
-    """The predictions of some images."""
-    every = [one.predictions for one in images]
-    return Detections.from_arrays(
-        np.repeat(_ids(images), [len(one) for one in every]),
-        _concatenated([one.label for one in every], np.int64),
-        _concatenated([one.score for one in images], np.float64),
-        None if masks else _boxes(every),
-        _masks(every) if masks else None,
-        "predictions",
-    )
+    return SeenImage(image_id, found, known)
 
 
 def target_table(
@@ -142,24 +111,25 @@ def target_table(
     those that occur."""
     targets = [one.target for one in images if one.target is not None]
     every = [one.objects for one in targets]
-    label = _concatenated([one.label for one in every], np.int64)
+    label = concatenated([one.category_id for one in every], np.int64)
     if categories is None:
-        labels = [label, *(one.predictions.label for one in images)]
+        labels = [label, *(one.predictions.category_id for one in images)]
         labels += [one for target in targets for one in (target.negative, target.not_exhaustive)]
-        categories = numbered(np.unique(_concatenated(labels, np.int64)))
+        categories = numbered(np.unique(concatenated(labels, np.int64)))
+    ids = np.array([one.id for one in images], dtype=np.int64)
     height, width = _sizes(images)
     rows = len(label)
     return GroundTruth(
-        Images(_ids(images), height, width, ("",) * len(images)),
+        Images(ids, height, width, ("",) * len(images)),
         categories,
         id=np.arange(1, rows + 1),
         image=np.repeat(np.arange(len(every), dtype=np.int32), [len(one) for one in every]),
         category=rows_of(categories.ids, label),
-        box=_boxes(every),
-        area=_concatenated([one.area for one in targets], np.float64),
-        ignore=_concatenated([one.ignore for one in targets], np.bool_),
-        crowd=_concatenated([one.crowd for one in targets], np.bool_),
-        masks=_masks(every) if masks else None,
+        box=all_boxes(every),
+        area=concatenated([one.area for one in targets], np.float64),
+        ignore=concatenated([one.ignore for one in targets], np.bool_),
+        crowd=concatenated([one.crowd for one in targets], np.bool_),
+        masks=all_masks(every) if masks else None,
         negative=_lists([one.negative for one in targets], categories) if federated else None,
         not_exhaustive=(
             _lists([one.not_exhaustive for one in targets], categories) if federated else None
@@ -177,15 +147,14 @@ def numbered(ids: NDArray[np.int64]) -> Categories:
 
 def _target(target: Item, image_id: int, box_format: str, masks: bool, lists: bool) -> Target:
     source = f"target of image {image_id}"
-    objects = _objects(target, source, box_format, masks)
+    objects = _rows(target, None, source, box_format, masks)
     count = len(objects)
-    given = floats(target["area"], "area", source) if "area" in target else np.zeros(count)
+    given = floats(to_numpy(target.get("area", np.zeros(count))), "area", source)
     if given.shape != (count,):
         raise InputError(f"{source}: area has shape {given.shape}, expected ({count},)")
     own = objects.box[:, 2] * objects.box[:, 3]
     own = own if objects.masks is None else areas_of_masks(objects.masks, source)
     area = np.where(given > 0, given, own)
-    require(value_problems(source, np.zeros(count), objects.box))
     if not np.isfinite(area).all():
         raise InputError(f"{source}: area is not finite")
     none = np.zeros(0, dtype=np.int64)
@@ -199,43 +168,26 @@ def _target(target: Item, image_id: int, box_format: str, masks: bool, lists: bo
     )
 
 
-def _objects(item: Item, source: str, box_format: str, with_masks: bool) -> Objects:
-    label = whole_numbers(_get(item, "labels", source), "labels", source)
-    masks = None
-    if with_masks:
-        masks = _encoded(_get(item, "masks", source), len(label), source)
-        box = np.zeros((len(label), 4))  # not compared
-    else:
-        box = floats(_get(item, "boxes", source), "boxes", source)
-        box = box.reshape(0, 4) if not box.size else box
-        if box.ndim != 2 or box.shape[1] != 4:
-            raise InputError(f"{source}: boxes have shape {box.shape}, expected (n, 4)")
-        box = from_format(box_format, box)
-    for name, count in (
-        ("masks", len(label) if masks is None else len(masks)),
-        ("boxes", len(box)),
-    ):
-        if count != len(label):
-            raise InputError(f"{source}: {count} {name} for {len(label)} labels")
-    return Objects(label, box, masks)
-
-
-def _encoded(given: Any, count: int, source: str) -> Masks:
-    """Masks of [n, height, width] pixels, or of encoded masks as in COCO files."""
-    if isinstance(given, list | tuple) and given and not hasattr(given[0], "shape"):
-        return masks_from_segmentations(list(given), source)
-    pixels = np.asarray(to_numpy(given))
-    if not pixels.size and not count:
-        return masks_from_segmentations([], source)
-    if pixels.dtype.kind == "f" and np.isin(pixels, (0, 1)).all():
-        pixels = pixels != 0
-    return masks_from_bitmaps(pixels, source)
+def _rows(
+    item: Item, scores: str | None, source: str, box_format: str, with_masks: bool
+) -> ImageRows:
+    """The rows of a prediction or, without scores, of a target; with boxes or with masks."""
+    labels = _get(item, "labels", source)
+    return image_rows(
+        labels,
+        None if with_masks else _get(item, "boxes", source),
+        np.zeros(np.size(to_numpy(labels))) if scores is None else _get(item, scores, source),
+        _get(item, "masks", source) if with_masks else None,
+        source=source,
+        box_format=box_format,
+        boxless=with_masks,
+    )
 
 
 def _get(item: Item, name: str, source: str) -> Any:
     if not isinstance(item, Mapping):
         raise InputError(f"{source}: of type {type(item).__name__}, expected a mapping")
-    if name not in item:
+    if item.get(name) is None:
         raise InputError(f"{source}: has no {name!r}")
     return item[name]
 
@@ -247,10 +199,6 @@ def _flags(target: Item, name: str, count: int, source: str) -> NDArray[np.bool_
     if len(found) != count:
         raise InputError(f"{source}: {len(found)} {name} for {count} labels")
     return found
-
-
-def _ids(images: Sequence[SeenImage]) -> NDArray[np.int64]:
-    return np.array([one.id for one in images], dtype=np.int64)
 
 
 def _sizes(images: Sequence[SeenImage]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
@@ -267,17 +215,4 @@ def _lists(lists: Sequence[NDArray[np.int64]], categories: Categories) -> ImageL
     rows = [rows_of(categories.ids, one) for one in lists]
     rows = [one[one >= 0] for one in rows]
     offsets = np.append(0, np.cumsum([len(one) for one in rows], dtype=np.int64))
-    return ImageLists(offsets.astype(np.int64), _concatenated(rows, np.int32))
-
-
-def _boxes(every: Sequence[Objects]) -> NDArray[np.float64]:
-    return np.concatenate([np.zeros((0, 4)), *(one.box for one in every)])
-
-
-def _masks(every: Sequence[Objects]) -> Masks:
-    found = [one.masks for one in every if one.masks is not None]
-    return Masks.concatenate(found) if found else masks_from_segmentations([], "masks")
-
-
-def _concatenated(parts: Sequence[NDArray[Any]], dtype: type[np.generic]) -> NDArray[Any]:
-    return np.concatenate([np.zeros(0, dtype=dtype), *parts])
+    return ImageLists(offsets.astype(np.int64), concatenated(rows, np.int32))

@@ -121,7 +121,7 @@ class Detections:
 
     def with_scores(self, score: ArrayLike) -> Detections:
         """The same detections with other scores."""
-        scores = _floats(score, "score", self.source)
+        scores = floats(score, "score", self.source)
         if scores.shape != self.score.shape:
             raise InputError(f"{scores.size} scores for {len(self)} detections")
         return replace(self, score=scores)
@@ -138,12 +138,12 @@ class Detections:
         """A table from arrays of ids, scores and [N, 4] x, y, w, h boxes, all of equal length."""
         image_ids, image = encode_ids(image_id, "image_id", source)
         category_ids, category = encode_ids(category_id, "category_id", source)
-        scores = _floats(score, "score", source)
+        scores = floats(score, "score", source)
         if scores.ndim != 1:
             raise InputError(f"{source}: score has shape {scores.shape}, expected (N,)")
         lengths = {"image_id": len(image), "category_id": len(category), "score": len(scores)}
         if box is not None:
-            boxes = _floats(box, "bbox", source)
+            boxes = floats(box, "bbox", source)
             if boxes.size == 0:
                 boxes = boxes.reshape(0, 4)
             if boxes.ndim != 2 or boxes.shape[1] != 4:
@@ -205,7 +205,7 @@ def encode_ids(
     return distinct, rows
 
 
-def _floats(values: ArrayLike, name: str, source: str) -> NDArray[np.float64]:
+def floats(values: ArrayLike, name: str, source: str) -> NDArray[np.float64]:
     """Numbers as a contiguous float64 array."""
     try:
         raw = np.asarray(values)

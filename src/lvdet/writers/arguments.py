@@ -26,24 +26,6 @@ def to_numpy(values: Any) -> Any:
         return values.float().numpy()
 
 
-def floats(values: Any, name: str, source: str) -> NDArray[np.float64]:
-    """Floats from any framework."""
-    try:
-        return np.asarray(to_numpy(values), dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{source}: {name} are not numbers: {error}") from None
-
-
-def sizes(corners: Any, source: str) -> NDArray[np.float64]:
-    """[n, 4] x, y, w, h of [n, 4] corners."""
-    box = floats(corners, "boxes", source)
-    if box.size == 0:
-        return box.reshape(0, 4)
-    if box.ndim != 2 or box.shape[1] != 4:
-        raise InputError(f"{source}: boxes have shape {box.shape}, expected (n, 4)")
-    return np.concatenate([box[:, :2], box[:, 2:] - box[:, :2]], axis=1)
-
-
 def whole_number(value: Any, refusal: str) -> int:
     """A 64-bit integer."""
     try:

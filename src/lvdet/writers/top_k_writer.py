@@ -4,7 +4,6 @@ image."""
 from __future__ import annotations
 
 import math
-import operator
 import os
 import stat
 from collections.abc import Iterator, KeysView, Mapping, Sequence
@@ -17,21 +16,12 @@ from numpy.typing import NDArray
 
 from lvdet import _native
 from lvdet.errors import InputError, OutputError
-from lvdet.files.bitmaps import masks_from_bitmaps
 from lvdet.files.detection_files import require_format, write_tables
-from lvdet.files.records import masks_from_segmentations
-from lvdet.tables.detections import Detections, masks_to_boxes
-from lvdet.tables.masks import NONE, Masks
-from lvdet.writers.arguments import (
-    budgets,
-    floats,
-    sizes,
-    to_numpy,
-    whole_number,
-    whole_numbers,
-)
+from lvdet.tables.detections import Detections, floats, masks_to_boxes
+from lvdet.writers.arguments import budgets, to_numpy, whole_numbers
 from lvdet.writers.blocks import Block
 from lvdet.writers.compact import compact, counting_blocks, made_ahead
+from lvdet.writers.image_rows import image_masks, image_number, image_rows, labels_to_ids
 from lvdet.writers.journal import Journal
 
 #: Rows a journal may hold regardless; beyond them, GROWTH times the rows that count.
@@ -76,7 +66,7 @@ class TopKWriter:
         self._per_class, self._per_image = budgets(dets_per_class, dets_per_image)
         if box_format not in ("xywh", "xyxy"):
             raise InputError(f"box_format is {box_format!r}, expected 'xywh' or 'xyxy'")
-        self._corners = box_format == "xyxy"
+        self._box_format = box_format
         self._category_ids: NDArray[np.int64] | None = None
         if category_ids is not None:
             self._category_ids = whole_numbers(category_ids, "category_ids", "TopKWriter").copy()
@@ -145,34 +135,39 @@ class TopKWriter:
         boxes:  [n, 4] in the writer's format; None to compute them from the masks
         scores: [n] finite numbers
         labels: [n] whole numbers
-        masks:  [n, height, width] bool or uint8; a list of n such masks or of n COCO segmentations;
-                or a `Masks` table. Masks of rows that `keeps` rules out are ignored.
+        masks:  [n, height, width] bool or integers, or floats 0 and 1; a list of n such masks or of
+                n COCO segmentations; or a `Masks` table. Masks of rows that `keeps` rules out are
+                ignored.
         """
         with self._lock:
             self._require_open()
-            image = whole_number(
-                to_numpy(image_id), f"image_id is {image_id!r}, expected an integer"
-            )
+            image = image_number(image_id)
             source = f"image {image}"
             if image in self._journal.images:
                 raise InputError(f"{source}: already added; add each image once")
-            category_id = self._ids_of(labels, source)
-            score, box = self._scores_and_boxes(category_id, scores, boxes, masks, source)
-            keep = self._ledger.choose(category_id, score, self._per_image).view(np.bool_)
+            rows = image_rows(
+                *(labels, boxes, scores),
+                source=source,
+                box_format=self._box_format,
+                class_ids=self._category_ids,
+                boxless=masks is not None,
+            )
+            keep = self._ledger.choose(rows.category_id, rows.score, self._per_image)
+            keep = keep.view(np.bool_)
             encoded = None
-            if masks is not None:
-                encoded = _encoded(masks, len(keep), np.flatnonzero(keep), source)
+            if masks is not None:  # of these rows alone
+                encoded = image_masks(masks, len(keep), source, np.flatnonzero(keep))
             if len(keep):
                 self._require_masks(masks is not None, source)
             kept: Any = slice(None) if keep.all() else keep
-            box = box[kept]
+            box = rows.box[kept]
             if boxes is None and encoded is not None:
                 box = masks_to_boxes(encoded)
             block = Block(
                 np.array([image]),
                 np.array([len(box)]),
-                category_id[kept],
-                score[kept],
+                rows.category_id[kept],
+                rows.score[kept],
                 box,
                 encoded,
                 boxes_given=boxes is not None and len(box) > 0,
@@ -193,8 +188,8 @@ class TopKWriter:
 
         All others can be omitted from `add`, or have None in the list of masks.
         """
-        score = floats(scores, "scores", "keeps")
-        category_id = self._ids_of(labels, "keeps")
+        score = floats(to_numpy(scores), "score", "keeps")
+        category_id = labels_to_ids(labels, self._category_ids, "keeps")
         if score.shape != category_id.shape:
             raise InputError(f"keeps: {score.size} scores for {category_id.size} labels")
         with self._lock:
@@ -221,7 +216,7 @@ class TopKWriter:
     def threshold(self, label: Any) -> float:
         """The score that a detection with this label must exceed to be among the best of its class;
         -inf while any score is."""
-        category_id = self._ids_of([to_numpy(label)], "threshold")
+        category_id = labels_to_ids([to_numpy(label)], self._category_ids, "threshold")
         with self._lock:
             return float(self._ledger.thresholds(category_id)[0])
 
@@ -247,8 +242,8 @@ class TopKWriter:
     def __contains__(self, image_id: Any) -> bool:
         """Whether the image is finished."""
         try:
-            return operator.index(to_numpy(image_id)) in self._journal.images
-        except TypeError:
+            return image_number(image_id) in self._journal.images
+        except InputError:
             return False
 
     def __len__(self) -> int:
@@ -317,38 +312,6 @@ class TopKWriter:
                 f"{self._target}: the writer belongs to another process; give each its own file"
             )
 
-    def _ids_of(self, labels: Any, source: str) -> NDArray[np.int64]:
-        """[n] the category ids of labels."""
-        label = whole_numbers(labels, "label", source)
-        if self._category_ids is None:
-            return label
-        known = len(self._category_ids)
-        wrong = (label < 0) | (label >= known)
-        if wrong.any():
-            raise InputError(
-                f"{source}: label {label[wrong][0]}, expected 0 to {known - 1}, an index into "
-                "category_ids"
-            )
-        return self._category_ids[label]
-
-    def _scores_and_boxes(
-        self,
-        category_id: NDArray[np.int64],
-        scores: Any,
-        boxes: Any,
-        masks: Any,
-        source: str,
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """[n] and [n, 4] x, y, width, height, checked; zeros where boxes are to come of masks."""
-        score, box = to_numpy(scores), to_numpy(boxes)
-        if box is None and masks is not None:
-            box = np.zeros((len(category_id), 4))
-        elif box is not None and self._corners:
-            box = sizes(box, source)
-        image = np.zeros(len(category_id), dtype=np.int64)
-        table = Detections.from_arrays(image, category_id, score, box, source=source)
-        return table.score, table.box
-
     def _require_masks(self, given: bool, source: str) -> None:
         """Checks that all detections have masks, or none."""
         before = self._journal.settings.get("masks")
@@ -357,32 +320,3 @@ class TopKWriter:
         elif before != given:
             names = {True: "masks", False: "no masks"}
             raise InputError(f"{source}: has {names[given]}, earlier images have {names[before]}")
-
-
-def _encoded(masks: Any, count: int, rows: NDArray[np.int64], source: str) -> Masks:
-    """The masks of some rows of an image. For tensors, only these rows leave their device."""
-    shape = getattr(masks, "shape", None)
-    if shape is None and not isinstance(masks, Masks) and not isinstance(masks, Sequence):
-        raise InputError(
-            f"{source}: masks are a {type(masks).__name__}, expected a list or an array"
-        )
-    length = len(masks) if shape is None else int(shape[0])
-    if length != count:
-        raise InputError(f"{source}: {length} masks for {count} detections")
-    if isinstance(masks, Masks):
-        return masks[rows]
-    if shape is not None and len(shape) != 1 and len(rows):
-        return masks_from_bitmaps(np.asarray(to_numpy(masks[rows.tolist()])), source)
-    chosen = {row: to_numpy(masks[row]) for row in rows.tolist()}
-    if any(isinstance(mask, np.ndarray) and mask.ndim == 2 for mask in chosen.values()):
-        return Masks.concatenate(
-            [
-                masks_from_bitmaps(np.asarray(mask)[None], f"{source}, row {row:,}")
-                for row, mask in chosen.items()
-            ]
-        )
-    encoded = masks_from_segmentations([chosen.get(row) for row in range(count)], source)[rows]
-    missing = np.flatnonzero(encoded.kind == NONE)
-    if len(missing):
-        raise InputError(f"{source}, row {rows[missing[0]]:,}: the mask is missing")
-    return encoded
