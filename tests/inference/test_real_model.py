@@ -75,7 +75,7 @@ def test_evaluated_while_training(
     assert list(result) == ["old", "fixed", "pool", "warnings"]
     assert result["fixed"]["AP"] == expected["fixed"].AP
     assert result["warnings"] == expected.warnings
-    assert any("annotation with id 0" in text for text in result["warnings"])
+    assert any("object with id 0" in text for text in result["warnings"])
     assert capsys.readouterr() == ("", "")
     json.dumps(result, allow_nan=False)
     model.detector.eval()

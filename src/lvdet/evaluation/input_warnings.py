@@ -128,13 +128,13 @@ def reading_warnings(pair: Pair) -> list[str]:
     zero_id = int((gt.id == 0).sum())
     if zero_id:
         found.append(
-            f"{gt.source} has an annotation with id 0, which the reference tools treat as "
+            f"{gt.source} has an object with id 0, which the reference tools treat as "
             "unmatched; lvdet counts it like any other (--exact-lvis follows them)."
         )
     empty = int((gt.area <= 0).sum())
     if empty and gt.federated:
         found.append(
-            f"{gt.source} has {empty:,} annotations with area 0, which lvis excludes; lvdet counts "
+            f"{gt.source} has {empty:,} objects with area 0, which lvis excludes; lvdet counts "
             "them (--exact-lvis excludes them)."
         )
     detections = results.detections
