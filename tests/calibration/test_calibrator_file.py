@@ -150,7 +150,7 @@ def test_the_file_by_hand(tmp_path: Path) -> None:
         assert line == pytest.approx(expected, rel=1e-6)
     assert loaded.summary() == (
         "beta by class, fitted on 12 detections (9 correct) of 3 classes; 1 class without a "
-        "correct detection: scores set to 0"
+        "correct detection: scores lowered to almost 0"
     )
     assert repr(loaded) == "Calibrator('beta', grouping='class', 3 classes)"
 

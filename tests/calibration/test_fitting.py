@@ -367,7 +367,7 @@ def test_a_calibrator_has_what_was_fitted(method: str, samples: Samples) -> None
 @pytest.mark.parametrize(
     ("missing", "says"),
     [
-        ("zero", "3 classes without a correct detection: scores set to 0"),
+        ("zero", "3 classes without a correct detection: scores lowered to almost 0"),
         ("keep", "3 classes without a correct detection: scores unchanged"),
         ("frequency", "3 classes without a correct detection: fit of the frequency group"),
         (None, "3 classes without a correct detection: inferred from the other classes"),

@@ -215,7 +215,7 @@ class Calibrator:
         note = ""
         if silent:
             given = {
-                "zero": "scores set to 0",
+                "zero": "scores lowered to almost 0",
                 "keep": "scores unchanged",
                 "frequency": "fit of the frequency group",
                 "": "inferred from the other classes",
