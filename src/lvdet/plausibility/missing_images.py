@@ -71,8 +71,8 @@ def missing_images(gt: GroundTruth, results: Results) -> list[Finding]:
                 int(silent.sum()),
                 {"images": int(silent.sum()), "of": len(counts), "first_image_id": int(first)},
                 f"{int(silent.sum()):,} of {len(counts):,} images have no detections in "
-                f"{results.source} (first image_id {first}) and apparently the detector was never run on them: "
-                f"{pattern.name}.",
+                f"{results.source} (first image_id {first}) and apparently the detector was never "
+                f"run on them: {pattern.name}.",
                 "Run the detector on every image, and write the results of all processes.",
             )
         ]
