@@ -77,8 +77,8 @@ def run(
         str | None,
         typer.Option(
             metavar="N,…",
-            help="Random seeds to run, of the scale's (the default: all of them). Seeds "
-            "from 100 on are pilots, which count for no verdict.",
+            help="Random seeds to run: any of the scale's, by default all, or pilots. Seeds "
+            "from 100 on are pilots, which do not count toward verdicts.",
         ),
     ] = None,
     device: Annotated[

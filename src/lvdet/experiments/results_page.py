@@ -119,9 +119,8 @@ def _made_with(results: ResultSet) -> str:
         for named, seconds in sorted(runs.items())
     ]
     head = ["device", "PyTorch", "lvdet", "commit", "runs", "hours"]
-    note = (
-        f"\nOf these runs, {pilots:,} are pilots, which nothing below counts.\n" if pilots else ""
-    )
+    are = "1 is a pilot" if pilots == 1 else f"{pilots:,} are pilots"
+    note = f"\nOf these runs, {are}, which nothing below counts.\n" if pilots else ""
     return markdown([Layout("", "Hardware and versions", head, lines)]) + note
 
 
