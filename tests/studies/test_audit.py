@@ -51,6 +51,17 @@ def test_an_uncut_file(found: lvdet.Audit) -> None:
     assert "This is fine" in text
 
 
+def test_equal_scores_that_move_a_number(uncut: tuple) -> None:
+    """The range of evaluate, which its own tests compare with the references' orders."""
+    gt, dt = uncut
+    rounded = replace(dt, score=np.round(dt.score, 1))
+    result, whole = lvdet.audit(gt, rounded), lvdet.evaluate(gt, rounded)
+    assert set(result.standing.values()) == {"uncertain"}
+    for name, sentence in zip(("old", "fixed", "pool"), result.verdict, strict=True):
+        ties = whole[name].ties
+        assert f"it lies between {100 * ties.low:.2f} and {100 * ties.high:.2f}, " in sentence
+
+
 def test_a_cut_file(uncut: tuple) -> None:
     gt, dt = uncut
     cut = dt[apply([PerImage(300)], dt)]

@@ -67,6 +67,11 @@ def audit(
         old=pair.average([old], every),
         fixed=pair.average([fixed], every),
         pool=pair.pooled([fixed], every),
+        ties={
+            "old": pair.tie_range([old], every, pair.curves([old], every)),
+            "fixed": pair.tie_range([fixed], every, pair.curves([fixed], every)),
+            "pool": pair.pooled_range([fixed], every, {}),
+        },
         reranked=reranked,
         search=search,
         scores=ScoreDigits.of(results.ranking.score),

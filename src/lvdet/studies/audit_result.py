@@ -12,6 +12,7 @@ from lvdet.evaluation.input_warnings import class_cut_text, image_cut_text, was_
 from lvdet.evaluation.pair import headline
 from lvdet.evaluation.protocols import FIXED_PER_CLASS
 from lvdet.evaluation.summary import PROTOCOLS, defined, number_name
+from lvdet.evaluation.ties import TieRange
 from lvdet.evaluation.truncation import Cut, Cuts
 from lvdet.limits.budgets import Budget, PerClass, PerImage
 from lvdet.plausibility.finding import Finding
@@ -53,6 +54,7 @@ class Audit(Result):
     short: classes with fewer than 10,000 detections in the file, fewest first
     budgets: the budget of each protocol
     old, fixed, pool: AP, APr, APc, APf of each protocol; NaN where undefined
+    ties: the range of each protocol's AP over all orders of equal scores
     reranked: AP-Old after a class cap of 10,000; None for COCO files
     search: the class cap up to 10,000 that raises AP-Old most; None for COCO files
     implausible: evidence that the file is implausible
@@ -65,6 +67,7 @@ class Audit(Result):
     old: dict[str, float]
     fixed: dict[str, float]
     pool: dict[str, float]
+    ties: dict[str, TieRange]
     reranked: dict[str, float] | None
     search: ClassCap | None
     implausible: list[Finding]
@@ -90,8 +93,8 @@ class Audit(Result):
 
     @property
     def standing(self) -> dict[str, str]:
-        """For each protocol "publishable", "not publishable", "gameable", "re-ranked", "incomplete"
-        or "undefined"."""
+        """For each protocol "publishable", "not publishable", "gameable", "re-ranked",
+        "incomplete", "uncertain" or "undefined"."""
         return {name: self._standing(name) for name in PROTOCOLS}
 
     @property
@@ -205,6 +208,8 @@ class Audit(Result):
             return "incomplete"
         if self.cuts.reranked(budgets, self._every):
             return "re-ranked"
+        if self.ties[protocol].notable:
+            return "uncertain"
         may_rise = self.cut is not None or (self.gain is not None and self.gain >= NOTHING)
         return "gameable" if isinstance(budgets[0], PerImage) and may_rise else "publishable"
 
@@ -221,6 +226,12 @@ class Audit(Result):
             return f"the results file looks wrong ({kinds})"
         if standing == "incomplete":
             return self._what_is_missing(self.budgets[protocol])
+        if standing == "uncertain":
+            low, high = 100 * self.ties[protocol].low, 100 * self.ties[protocol].high
+            return (
+                f"it lies between {low:.2f} and {high:.2f}, depending on the order of equal "
+                "scores; write scores at full precision"
+            )
         if protocol == "old":
             return self._why_old(standing)
         return f"the file appears to have every detection that {self.budgets[protocol]} keeps"

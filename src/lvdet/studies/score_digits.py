@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lvdet.tables.description import counted
+
 #: Scores whose digits are counted, evenly spaced in the file.
 _SAMPLE = 20_000
 
@@ -59,7 +61,7 @@ class ScoreDigits:
         """What this says about the file, in sentences."""
         if not self.detections:
             return []
-        kept = f"Scores have {self.digits} significant digits"
+        kept = f"Scores have {counted(self.digits, 'significant digit')}"
         if self.half_precision:
             kept += " and are all half-precision (float16) values"
         found = [f"{kept}."]
