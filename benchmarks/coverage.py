@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
 
-from compare.drawn_sets import drawn_detections, drawn_truth
-from compare.simulated_detectors import Population
+from comparison.drawn_sets import drawn_detections, drawn_truth
+from comparison.simulated_detectors import Population
 
 from lvdet.comparison.bootstrap import Resampler, as_it_is, draw
 from lvdet.evaluation.load_pair import load_pair

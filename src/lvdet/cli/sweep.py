@@ -70,7 +70,7 @@ def run(
         typer.Option(
             metavar="NAME,…",
             help="Tables of the paper: ranking, image-limit, subsets, class-limit, pool-limit, or "
-            "all (the default without limits, --subsets and --rerank); also toy, which needs no "
+            "all (the default without limits, --subsets or --rerank); also toy, which needs no "
             "files. The paper's labels work too.",
         ),
     ] = None,
