@@ -21,7 +21,6 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
 
 from comparison.drawn_sets import drawn_detections, drawn_truth
 from comparison.simulated_detectors import Population
-
 from lvdet.comparison.bootstrap import Resampler, as_it_is, draw
 from lvdet.evaluation.load_pair import load_pair
 from lvdet.evaluation.summary import NAMES
