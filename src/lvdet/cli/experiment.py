@@ -77,8 +77,8 @@ def run(
         str | None,
         typer.Option(
             metavar="N,…",
-            help="Random seeds to run: any of the scale's, by default all, or pilots. Seeds "
-            "from 100 on are pilots, which do not count toward verdicts.",
+            help="Random seeds to run: some of the scale's, or pilots (seeds from 100 on), which "
+            "do not count toward verdicts. Default: all of the scale's.",
         ),
     ] = None,
     device: Annotated[

@@ -125,8 +125,8 @@ def run(
         str,
         typer.Option(
             metavar="NAME",
-            help="fp32, or bf16, which is faster on a GPU but gives scores only about three "
-            "digits.",
+            help="fp32, or bf16, which needs a GPU that supports it: faster, but scores have only "
+            "about three digits.",
         ),
     ] = "fp32",
     summary: Annotated[
@@ -139,7 +139,8 @@ def run(
         bool,
         typer.Option(
             "--skip-damaged",
-            help="Skip damaged images and list them at the end. May be added when resuming.",
+            help="Skip damaged images; the first five are named at the end, all in --summary. May be "
+            "added when resuming.",
         ),
     ] = False,
     picture: Annotated[
