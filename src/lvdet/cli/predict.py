@@ -139,8 +139,8 @@ def run(
         bool,
         typer.Option(
             "--skip-damaged",
-            help="Skip damaged images; the first five are named at the end, all in --summary. May be "
-            "added when resuming.",
+            help="Skip damaged images; the first five are named at the end, all in --summary. "
+            "May be added when resuming.",
         ),
     ] = False,
     picture: Annotated[
