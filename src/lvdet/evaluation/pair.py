@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from lvdet.errors import InputError
 from lvdet.evaluation.average_precision import Curves, Known, Ties, class_curves
 from lvdet.evaluation.class_subsets import counted_classes, restricted
 from lvdet.evaluation.pooled import Pools
@@ -283,6 +284,8 @@ class Pair:
         return take(self.results.ranking.image, self.matches.detection)
 
     def _match(self, options: MatchOptions) -> Matches:
+        if not self.results.matchable:
+            raise InputError(f"{self.results.source} was matched in parts and has no boxes left")
         return self.results.placed(match(self.gt, self.results.detections, options))
 
     def _part(
