@@ -58,6 +58,8 @@ class Pair:
         self.gt, self.results, self.options = gt, results, options
         self.iou: str = options.iou
         self.files = list(files)
+        #: What is wrong with the shards that were left out.
+        self.skipped: list[str] = []
         self._matches = matches
         self.dropped = dropped
         self._groups = gt.categories.groups()
@@ -267,6 +269,7 @@ class Pair:
             "detection_count": self.results.total,
             "exact_lvis": self.options.exact_lvis,
             **dropped,
+            **({"skipped_shards": self.skipped} if self.skipped else {}),
             "files": self.files,
         }
 

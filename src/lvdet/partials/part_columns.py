@@ -145,13 +145,21 @@ class PartColumns:
     def needed(self, requests: Sequence[Request]) -> PartColumns:
         """Without rows that none of the requests, of classes as the part numbers them, can use.
         Rows of the drawn images stay."""
-        drawn = self._drawn_images()
-        whole = np.zeros(len(self.image_ids), dtype=bool)
-        whole[drawn.drawn] = True
-        boxed = whole[self.image[self.boxed]]
-        part = replace(drawn, boxed=self.boxed[boxed], box=self.box[boxed])
-        keep = needed_rows(self.ranking(""), requests, whole)
+        part = self.sampled()
+        keep = needed_rows(self.ranking(""), requests, part.whole_images())
         return part if keep is None else part.taken(np.flatnonzero(keep))
+
+    def sampled(self) -> PartColumns:
+        """With the boxes of the drawn images alone, and with the first of these."""
+        drawn = self._drawn_images()
+        boxed = drawn.whole_images()[self.image[self.boxed]]
+        return replace(drawn, boxed=self.boxed[boxed], box=self.box[boxed])
+
+    def whole_images(self) -> NDArray[np.bool_]:
+        """[I] the drawn images."""
+        whole = np.zeros(len(self.image_ids), dtype=bool)
+        whole[self.drawn] = True
+        return whole
 
     def in_file_order(self) -> PartColumns:
         """The rows by position, equal positions by image, and then as they are."""

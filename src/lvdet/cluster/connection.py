@@ -1,0 +1,57 @@
+"""A Ray cluster: one that runs, or one of this machine's processes for as long as it is needed."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from lvdet.errors import InputError, LvdetError
+from lvdet.extras import extra
+
+_LOCAL = re.compile(r"local\[([1-9][0-9]{0,3})\]")
+#: Without this, Ray takes the machine's address in the network for its own, and listens there.
+_LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+_QUIET = {"RAY_USAGE_STATS_ENABLED": "0"}
+
+
+@contextmanager
+def connected(address: str) -> Iterator[None]:
+    """Within it, Ray is connected to the cluster at an address.
+
+    address: "local[N]", N processes of this machine, listening on loopback only; "auto", the
+        cluster that this machine belongs to; or an address such as "ray://head:10001"
+    """
+    local = _LOCAL.fullmatch(address)
+    if local is None and not (address == "auto" or re.fullmatch(r"(ray://)?[^/\s]+:\d+", address)):
+        raise InputError(
+            f"cluster is {address!r}, expected local[N], auto, or an address such as "
+            "ray://head:10001"
+        )
+    for name, value in {**_QUIET, **({} if local is None else _LOOPBACK)}.items():
+        os.environ.setdefault(name, value)  # Ray reads them when it is imported
+    with extra("cluster", "--cluster"):
+        import pyarrow  # noqa: F401
+        import ray
+    if ray.is_initialized():
+        raise LvdetError("this process is connected to a Ray cluster already")
+    try:
+        if local is not None:
+            ray.init(
+                num_cpus=int(local[1]),
+                include_dashboard=False,
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+                configure_logging=False,
+            )
+        else:
+            ray.init(address, log_to_driver=False, logging_level=logging.ERROR)
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        first = str(error).strip().partition("\n")[0]
+        raise LvdetError(f"cannot connect to the cluster {address}: {first}") from None
+    try:
+        yield
+    finally:
+        ray.shutdown()
