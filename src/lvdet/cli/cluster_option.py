@@ -57,5 +57,7 @@ def _run(
         from lvdet.cluster.shards import Shards
 
         several = isinstance(detections, list)
-        shards = [Shards.of(one, skip_bad=skip_bad) for one in (detections if several else [detections])]
+        shards = [
+            Shards.of(one, skip_bad=skip_bad) for one in (detections if several else [detections])
+        ]
         return run_on(verb, os.getcwd(), ground_truth, shards if several else shards[0], **options)

@@ -12,9 +12,11 @@ from lvdet.errors import InputError, LvdetError
 from lvdet.extras import extra
 
 _LOCAL = re.compile(r"local\[([1-9][0-9]{0,3})\]")
-#: Without this, Ray takes the machine's address in the network for its own, and listens there.
-_LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
-_QUIET = {"RAY_USAGE_STATS_ENABLED": "0"}
+#: Variables that Ray reads when it is imported, unless the user has set them. Without the second,
+#: Ray takes the machine's address in the network for its own, and listens there; with the third,
+#: other users of the machine cannot run code in the processes.
+_ALWAYS = {"RAY_USAGE_STATS_ENABLED": "0"}
+_OF_LOCAL = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_AUTH_MODE": "token"}
 
 
 @contextmanager
@@ -30,8 +32,8 @@ def connected(address: str) -> Iterator[None]:
             f"cluster is {address!r}, expected local[N], auto, or an address such as "
             "ray://head:10001"
         )
-    for name, value in {**_QUIET, **({} if local is None else _LOOPBACK)}.items():
-        os.environ.setdefault(name, value)  # Ray reads them when it is imported
+    for name, value in {**_ALWAYS, **({} if local is None else _OF_LOCAL)}.items():
+        os.environ.setdefault(name, value)
     with extra("cluster", "--cluster"):
         import pyarrow  # noqa: F401
         import ray

@@ -57,7 +57,9 @@ def pieces(portion: Portion, count: int) -> list[Portion]:
     for number in range(count):
         keep = block == number
         part = results.where(keep)
-        per_image = np.where(block_of_image[: len(results.per_image)] == number, results.per_image, 0)
+        per_image = np.where(
+            block_of_image[: len(results.per_image)] == number, results.per_image, 0
+        )
         if number:
             nothing = np.zeros(0, dtype=np.int32)
             facts = ScoreFacts.of(nothing, np.zeros(0), len(ranking.category_ids))

@@ -79,7 +79,7 @@ class Shards(PairSource):
         truth = gt if isinstance(gt, GroundTruth) else self._annotations(gt, options, progress)
         wanted = needs(truth)
         if options.partners_at is not None or any(need.boxes for need in wanted):
-            raise InputError(f"{self.name} is in shards, and this needs its boxes in one place")
+            raise InputError(f"{self.name} is in shards, but this needs all boxes together")
         job = Job(truth, wanted, options, len(self.paths), self.folder, self.skip_bad)
         with track(progress, f"reading {counted(len(self.paths), 'shard')}") as update:
             shards = _read_all(ray.put(job), job, self.paths, update)
@@ -91,7 +91,12 @@ class Shards(PairSource):
             if facts.rows and (options.iou != "bbox"):
                 masked.note(path, facts.masks)
         has_masks = any(facts.masks for facts in shards.facts)
-        if options.iou is None and has_masks and truth.masks is None and not isinstance(gt, GroundTruth):
+        if (
+            options.iou is None
+            and has_masks
+            and truth.masks is None
+            and not isinstance(gt, GroundTruth)
+        ):
             truth = read_ground_truth(gt, progress=progress)  # the first shard had no masks
         options = options.resolved(masks=has_masks and truth.masks is not None)
         job = replace(job, gt=truth, options=options)
