@@ -56,8 +56,8 @@ def _run(
         from lvdet.cluster.run_on import run_on
         from lvdet.cluster.shards import Shards
 
-        several = isinstance(detections, list)
-        shards = [
-            Shards.of(one, skip_bad=skip_bad) for one in (detections if several else [detections])
-        ]
-        return run_on(verb, os.getcwd(), ground_truth, shards if several else shards[0], **options)
+        if isinstance(detections, list):
+            read: Any = [Shards.of(one, skip_bad=skip_bad) for one in detections]
+        else:
+            read = Shards.of(detections, skip_bad=skip_bad)
+        return run_on(verb, os.getcwd(), ground_truth, read, **options)

@@ -35,7 +35,6 @@ def connected(address: str) -> Iterator[None]:
     for name, value in {**_ALWAYS, **({} if local is None else _OF_LOCAL)}.items():
         os.environ.setdefault(name, value)
     with extra("cluster", "--cluster"):
-        import pyarrow  # noqa: F401
         import ray
     if ray.is_initialized():
         raise LvdetError("this process is connected to a Ray cluster already")

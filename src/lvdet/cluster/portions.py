@@ -1,9 +1,10 @@
-"""Rows of a shard, with their places in the whole: what moves between tasks before it is matched."""
+"""Rows of a shard, with their places in the whole: what tasks exchange before it is matched."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,10 +34,11 @@ class Portion:
     def nbytes(self) -> int:
         """Memory of its columns."""
         detections = self.results.detections
-        masks = [] if detections.masks is None else list(detections.masks.columns)
         ranking = self.results.ranking
-        columns = [ranking.image, ranking.category, ranking.score, self.position, detections.box]
-        return sum(column.nbytes for column in [*columns, *masks])
+        columns: list[NDArray[Any]] = [ranking.image, ranking.category, ranking.score]
+        columns += [self.position, detections.box]
+        columns += [] if detections.masks is None else detections.masks.columns
+        return sum(column.nbytes for column in columns)
 
 
 def portion_of(results: Results, shard: int, keep: NDArray[np.bool_] | None) -> Portion:
@@ -50,16 +52,14 @@ def pieces(portion: Portion, count: int) -> list[Portion]:
     """The portion by blocks of images, as many as that. Facts about classes go with the first."""
     results = portion.results
     ranking = results.ranking
-    images = max(len(ranking.image_ids), 1)
-    block_of_image = np.arange(images, dtype=np.int64) * count // images
+    images = len(ranking.image_ids)
+    block_of_image = np.arange(images, dtype=np.int64) * count // max(images, 1)
     block = block_of_image[ranking.image]
     found = []
     for number in range(count):
         keep = block == number
         part = results.where(keep)
-        per_image = np.where(
-            block_of_image[: len(results.per_image)] == number, results.per_image, 0
-        )
+        per_image = np.where(block_of_image == number, results.per_image, 0)
         if number:
             nothing = np.zeros(0, dtype=np.int32)
             facts = ScoreFacts.of(nothing, np.zeros(0), len(ranking.category_ids))

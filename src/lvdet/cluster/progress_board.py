@@ -14,7 +14,6 @@ from lvdet.files.progress import Progress, Update
 _INTERVAL = 0.2
 
 
-@ray.remote(num_cpus=0)
 class _Noted:
     """The number of the step under way, its title and unit, and how far it is."""
 
@@ -40,7 +39,7 @@ class Board:
     @staticmethod
     def start() -> Any:
         """A handle of a new one, for the task and for `drawn`."""
-        return _Noted.remote()
+        return ray.remote(num_cpus=0)(_Noted).remote()
 
     @contextmanager
     def __call__(self, title: str, /, *, unit: str = "bytes") -> Iterator[Update | None]:

@@ -32,7 +32,7 @@ def run_on(
     folder: where relative paths begin
     """
     board = None if progress is None else Board.start()
-    task = _coordinate.options(scheduling_strategy=_here())
+    task = ray.remote(max_retries=RETRIES, scheduling_strategy=_here())(_coordinate)
     answer = task.remote(verb, folder, arguments, options, board)
     try:
         if board is not None and progress is not None:
@@ -50,7 +50,6 @@ def run_on(
         raise
 
 
-@ray.remote(max_retries=RETRIES)
 def _coordinate(
     verb: Callable[..., Any],
     folder: str,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -88,15 +88,11 @@ class Shards(PairSource):
             raise InputError(f"no shard can be read; the first: {skipped[0]}")
         masked = MaskedFiles()
         for path, facts in zip(self.paths, shards.facts, strict=True):
-            if facts.rows and (options.iou != "bbox"):
+            if facts.rows and options.iou != "bbox":
                 masked.note(path, facts.masks)
         has_masks = any(facts.masks for facts in shards.facts)
-        if (
-            options.iou is None
-            and has_masks
-            and truth.masks is None
-            and not isinstance(gt, GroundTruth)
-        ):
+        late = options.iou is None and has_masks and truth.masks is None
+        if late and not isinstance(gt, GroundTruth):
             truth = read_ground_truth(gt, progress=progress)  # the first shard had no masks
         options = options.resolved(masks=has_masks and truth.masks is not None)
         job = replace(job, gt=truth, options=options)
@@ -104,7 +100,8 @@ class Shards(PairSource):
         with track(progress, "matching", "tasks") as update:
             part = _matched(job, shards, boxes_given, update)
         form = Form(str(options.iou), has_masks, boxes_given)
-        read = [] if isinstance(gt, GroundTruth) else fingerprints([gt])
+        read: list[Mapping[str, Any]] = []
+        read += [] if isinstance(gt, GroundTruth) else fingerprints([gt])
         read += [file for facts in shards.facts for file in facts.files]
         pair = pair_of(truth, part, options, form, self.name)
         pair.files, pair.skipped = read, skipped

@@ -62,9 +62,7 @@ def load_pair(
         gt = input_path(gt)
     if isinstance(detections, PairSource):
         if needs is None or drop_duplicates:
-            raise InputError(
-                f"{detections.name} is in shards, and this needs its rows in one place"
-            )
+            raise InputError(f"{detections.name} is in shards, but this needs all rows together")
         return detections.pair(gt, needs, options, progress)
     iou = options.iou
     files = named_files(detections)

@@ -105,9 +105,10 @@ def part_of(
     in_table = np.empty(len(matches), dtype=np.int32)
     in_table[order] = np.arange(len(matches), dtype=np.int32)
     boxed = np.arange(len(detections), dtype=np.int32) if results.rows is None else results.rows
-    *facts, in_budgets = of_class
+    category_rows, lowest, highest, outside, in_budgets = of_class
     part = PartColumns(
-        *(image_ids, image_rows, category_ids, *facts, in_budgets.astype(np.uint8)),
+        *(image_ids, image_rows, category_ids, category_rows),
+        *(lowest, highest, outside, in_budgets.astype(np.uint8)),
         *(image, category, ranking.score, position),
         matches.detection[order],
         *outcomes.columns,
