@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -12,11 +13,10 @@ from lvdet.errors import InputError, LvdetError
 from lvdet.extras import extra
 
 _LOCAL = re.compile(r"local\[([1-9][0-9]{0,3})\]")
-#: Variables that Ray reads when it is imported, unless the user has set them. Without the second,
-#: Ray takes the machine's address in the network for its own, and listens there; with the third,
-#: other users of the machine cannot run code in the processes.
+#: What Ray reads when it is imported, unless the user has set it. Without the first, processes of
+#: this machine take its address in the network for their own, and listen there.
+LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 _ALWAYS = {"RAY_USAGE_STATS_ENABLED": "0"}
-_OF_LOCAL = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_AUTH_MODE": "token"}
 
 
 @contextmanager
@@ -32,7 +32,11 @@ def connected(address: str) -> Iterator[None]:
             f"cluster is {address!r}, expected local[N], auto, or an address such as "
             "ray://head:10001"
         )
-    for name, value in {**_ALWAYS, **({} if local is None else _OF_LOCAL)}.items():
+    wanted = {**_ALWAYS, **({} if local is None else LOOPBACK)}
+    if local is not None and "ray" in sys.modules and not LOOPBACK.keys() <= os.environ.keys():
+        [(name, value)] = LOOPBACK.items()
+        raise LvdetError(f"Ray is imported and would listen in the network: set {name}={value}")
+    for name, value in wanted.items():
         os.environ.setdefault(name, value)
     with extra("cluster", "--cluster"):
         import ray
@@ -45,7 +49,6 @@ def connected(address: str) -> Iterator[None]:
                 include_dashboard=False,
                 log_to_driver=False,
                 logging_level=logging.ERROR,
-                configure_logging=False,
             )
         else:
             ray.init(address, log_to_driver=False, logging_level=logging.ERROR)

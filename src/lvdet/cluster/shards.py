@@ -18,7 +18,7 @@ from lvdet.evaluation.class_subsets import require_known_class
 from lvdet.evaluation.pair import Pair
 from lvdet.evaluation.pair_source import PairSource
 from lvdet.files.annotation_files import read_ground_truth
-from lvdet.files.collect import MaskedFiles
+from lvdet.files.collect import ROOM, ROOM_WITH_BOXES, MaskedFiles
 from lvdet.files.detection_files import NamedFiles, may_have_masks, named_files
 from lvdet.files.fingerprint import fingerprints
 from lvdet.files.progress import Progress, Update, track
@@ -80,7 +80,8 @@ class Shards(PairSource):
         wanted = needs(truth)
         if options.partners_at is not None or any(need.boxes for need in wanted):
             raise InputError(f"{self.name} is in shards, but this needs all boxes together")
-        job = Job(truth, wanted, options, len(self.paths), self.folder, self.skip_bad)
+        place = len(self.paths), room_of(truth), self.folder, self.skip_bad
+        job = Job(truth, wanted, options, *place)
         with track(progress, f"reading {counted(len(self.paths), 'shard')}") as update:
             shards = _read_all(ray.put(job), job, self.paths, update)
         skipped = [facts.problem for facts in shards.facts if facts.problem is not None]
@@ -116,6 +117,11 @@ class Shards(PairSource):
         if options.iou is None:
             masks = may_have_masks(NamedFiles(list(self.paths), self.name))
         return read_ground_truth(gt, masks=masks, progress=progress)
+
+
+def room_of(gt: GroundTruth) -> int:
+    """The rows that are all kept, needed or not, as where one process reads them."""
+    return ROOM_WITH_BOXES if gt.negative is None else ROOM
 
 
 @dataclass(frozen=True, eq=False)

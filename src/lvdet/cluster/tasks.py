@@ -14,7 +14,6 @@ from lvdet.cluster.class_floors import ClassFloors
 from lvdet.cluster.portions import Portion, pieces, portion_of, union
 from lvdet.errors import InputError
 from lvdet.evaluation.class_subsets import counted_classes
-from lvdet.files.collect import ROOM, ROOM_WITH_BOXES
 from lvdet.files.detection_files import NamedFiles, read_results
 from lvdet.files.fingerprint import fingerprints
 from lvdet.files.remote_path import InputPath
@@ -33,7 +32,8 @@ from lvdet.threads import set_threads
 class Job:
     """What all tasks of a file know.
 
-    shards: how many there are; folder: where relative paths begin
+    shards: how many there are; room: up to so many rows are all kept, needed or not
+    folder: where relative paths begin
     skip_bad: whether shards that cannot be read are left out
     """
 
@@ -41,13 +41,9 @@ class Job:
     needs: Sequence[Need]
     options: MatchOptions
     shards: int
+    room: int
     folder: str
     skip_bad: bool = False
-
-    @property
-    def room(self) -> int:
-        """The rows that are all kept, needed or not, as where one process reads them."""
-        return ROOM_WITH_BOXES if self.gt.negative is None else ROOM
 
     def requests(self, ranking: Ranking) -> list[Request]:
         """The needs, for the classes of a ranking."""
