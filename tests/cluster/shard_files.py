@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import random
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ def write_shards(results: list[Json], folder: Path, count: int, seed: int) -> li
     rng = random.Random(seed)
     cuts = sorted(rng.randint(0, len(results)) for _ in range(count - 1))
     cuts = [0, *cuts, len(results)]
-    pieces = [results[begin:end] for begin, end in zip(cuts, cuts[1:], strict=False)]
+    pieces = [results[begin:end] for begin, end in pairwise(cuts)]
     return [write_shard(rows, folder / f"{place:03}", rng) for place, rows in enumerate(pieces)]
 
 

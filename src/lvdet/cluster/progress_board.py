@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-import ray
-
+from lvdet.cluster.engine import fetch, start_actor, wait
 from lvdet.files.progress import Progress, Update
 
 #: Seconds between two looks.
@@ -39,7 +38,7 @@ class Board:
     @staticmethod
     def start() -> Any:
         """A handle of a new one, for the task and for `drawn`."""
-        return ray.remote(num_cpus=0)(_Noted).remote()
+        return start_actor(_Noted)
 
     @contextmanager
     def __call__(self, title: str, /, *, unit: str = "bytes") -> Iterator[Update | None]:
@@ -52,8 +51,8 @@ def drawn(noted: Any, progress: Progress, answer: Any) -> None:
     shown = 0
     with ExitStack() as stack:
         update: Update | None = None
-        while not ray.wait([answer], timeout=_INTERVAL)[0]:
-            step, (title, unit), (done, total) = ray.get(noted.look.remote())
+        while wait([answer], _INTERVAL)[0] is None:
+            step, (title, unit), (done, total) = fetch(noted.look.remote())
             if step > shown:
                 stack.close()
                 update = stack.enter_context(progress(title, unit=unit))

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
-import ray
 
 from lvdet.cluster import tasks
 from lvdet.cluster.class_floors import ClassFloors
+from lvdet.cluster.engine import Reference, cancel, cpus, fetch, put, start, wait
 from lvdet.cluster.tasks import Job, ShardFacts
 from lvdet.errors import InputError
 from lvdet.evaluation.class_subsets import require_known_class
@@ -26,21 +27,14 @@ from lvdet.files.remote_path import InputPath, RemotePath
 from lvdet.limits.needs import Need
 from lvdet.matching.match_options import MatchOptions
 from lvdet.partials.contribution import Form, pair_of
+from lvdet.partials.part_columns import PartColumns
 from lvdet.tables.description import counted
 from lvdet.tables.ground_truth import GroundTruth
 
-#: How often a task may be lost with its worker or node.
-RETRIES = 20
 #: Tasks under way for each CPU while shards are read.
 _AHEAD = 2
 #: Bytes of portions that one task matches, about; parts that one task merges.
 _BLOCK, _FAN_IN = 1 << 27, 8
-
-_task = ray.remote(max_retries=RETRIES)
-_read_shard = ray.remote(max_retries=RETRIES, num_returns=3)(tasks.read_shard)
-_split_portion = _task(tasks.split_portion)
-_match_portions = _task(tasks.match_portions)
-_merge_parts = _task(tasks.merge_parts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +77,7 @@ class Shards(PairSource):
         place = len(self.paths), room_of(truth), self.folder, self.skip_bad
         job = Job(truth, wanted, options, *place)
         with track(progress, f"reading {counted(len(self.paths), 'shard')}") as update:
-            shards = _read_all(ray.put(job), job, self.paths, update)
+            shards = _read_all(job, self.paths, update)
         skipped = [facts.problem for facts in shards.facts if facts.problem is not None]
         if len(skipped) == len(self.paths):
             raise InputError(f"no shard can be read; the first: {skipped[0]}")
@@ -131,7 +125,7 @@ class _ReadShards:
     """
 
     facts: Sequence[ShardFacts]
-    portions: list[Any]
+    portions: list[Reference]
     apart: bool
 
     @property
@@ -139,38 +133,38 @@ class _ReadShards:
         return sum(facts.rows for facts in self.facts)
 
 
-def _read_all(
-    job: Any, told: Job, paths: Sequence[InputPath], update: Update | None
-) -> _ReadShards:
+def _read_all(job: Job, paths: Sequence[InputPath], update: Update | None) -> _ReadShards:
     """Reads all shards, a bounded number at a time; those that are finished help the next ones to
     drop rows."""
     facts: dict[int, ShardFacts] = {}
-    portions: dict[int, Any] = {}
-    floors = ClassFloors.unknown(told.needs, len(told.gt.categories))
-    given = ray.put(floors)
-    seen = np.zeros(-(-len(told.gt.images) // 8), dtype=np.uint8)
-    sizes, apart, room = [_size(path, told.folder) for path in paths], True, told.room
-    under_way: dict[Any, tuple[int, Any, Any]] = {}
+    portions: dict[int, Reference] = {}
+    floors = ClassFloors.unknown(job.needs, len(job.gt.categories))
+    known, given = put(job), put(floors)
+    seen = np.zeros(-(-len(job.gt.images) // 8), dtype=np.uint8)
+    sizes, apart, room = [_size(path, job.folder) for path in paths], True, job.room
+    under_way: dict[Reference, tuple[int, Reference, Reference]] = {}
     waiting = iter(enumerate(paths))
     while True:
-        for number, path in _some(waiting, _AHEAD * _cpus() - len(under_way)):
-            found, portion, told_floors = _read_shard.remote(job, path, number, room, given)
-            under_way[found] = number, portion, told_floors
+        for number, path in islice(waiting, max(_AHEAD * cpus() - len(under_way), 0)):
+            shard, portion, best = start(
+                tasks.read_shard, known, path, number, room, given, returns=3
+            )
+            under_way[shard] = number, portion, best
         if not under_way:
             break
-        (ready,), _ = ray.wait(list(under_way), num_returns=1)
-        number, portion, told_floors = under_way.pop(ready)
-        shard: ShardFacts = ray.get(ready)
-        facts[number] = replace(shard, images=None)
-        room = max(room - shard.rows, 0)
-        if shard.images is not None:
+        ready, _ = wait(list(under_way))
+        number, portion, best = under_way.pop(ready)
+        found = _first_error(ready, number, under_way)
+        facts[number] = replace(found, images=None)
+        room = max(room - found.rows, 0)
+        if found.images is not None:
             portions[number] = portion
-            apart = apart and not (seen & shard.images).any()
-            seen |= shard.images
-        news = ray.get(told_floors)
+            apart = apart and not (seen & found.images).any()
+            seen |= found.images
+        news = fetch(best)
         if floors is not None and news is not None:
             floors = floors.raised(news)
-            given = ray.put(floors)
+            given = put(floors)
         if update is not None:
             update(sum(sizes[one] for one in facts), sum(sizes))
     return _ReadShards(
@@ -180,46 +174,51 @@ def _read_all(
     )
 
 
-def _matched(job: Job, shards: _ReadShards, boxes_given: bool, update: Update | None) -> Any:
+def _first_error(
+    ready: Reference, number: int, under_way: Mapping[Reference, tuple[int, Reference, Reference]]
+) -> ShardFacts:
+    """What a finished task returned. If it failed, so did the command: the error is that of the
+    first bad shard, whichever was read first."""
+    try:
+        found: ShardFacts = fetch(ready)
+    except Exception:
+        try:
+            for other, (earlier, _, _) in under_way.items():
+                if earlier < number:
+                    fetch(other)
+            raise
+        finally:
+            for other in under_way:
+                cancel(other)
+    return found
+
+
+def _matched(
+    job: Job, shards: _ReadShards, boxes_given: bool, update: Update | None
+) -> PartColumns:
     """The part of all images."""
-    told = ray.put(job)
+    known = put(job)
     portions, cut = shards.portions, shards.rows > job.room
     groups = [[portion] for portion in portions]
     if not shards.apart:
         nbytes = sum(facts.nbytes for facts in shards.facts)
-        blocks = max(-(-nbytes // _BLOCK), _cpus(), 2)
-        split = _split_portion.options(num_returns=blocks)
-        every = [split.remote(portion, blocks) for portion in portions]
+        blocks = max(-(-nbytes // _BLOCK), cpus(), 2)
+        every = [
+            start(tasks.split_portion, portion, blocks, returns=blocks) for portion in portions
+        ]
         groups = [list(block) for block in zip(*every, strict=True)]
-    shards.portions.clear()
-    parts = [_match_portions.remote(told, boxes_given, cut, *group) for group in groups]
-    del portions, groups
+    parts = [start(tasks.match_portions, known, boxes_given, cut, *group) for group in groups]
+    portions.clear()  # their memory is free as soon as they are matched
+    groups.clear()
     while len(parts) > _FAN_IN:
         some = [parts[begin : begin + _FAN_IN] for begin in range(0, len(parts), _FAN_IN)]
-        parts = [_merge_parts.remote(told, cut, *group) for group in some]
-    _wait(parts, update)
-    return tasks.merge_parts(job, cut, *ray.get(parts))
-
-
-def _wait(references: list[Any], update: Update | None) -> None:
-    left, total = list(references), len(references)
+        parts = [start(tasks.merge_parts, known, cut, *group) for group in some]
+    left = list(parts)
     while left:
-        _, left = ray.wait(left, num_returns=1)
+        _, left = wait(left)
         if update is not None:
-            update(total - len(left), total)
-
-
-def _some(items: Iterator[Any], count: int) -> Iterator[Any]:
-    for _ in range(count):
-        try:
-            yield next(items)
-        except StopIteration:
-            return
-
-
-def _cpus() -> int:
-    """The CPUs of the cluster as it is now."""
-    return max(int(ray.cluster_resources().get("CPU", 1)), 1)
+            update(len(parts) - len(left), len(parts))
+    return tasks.merged(job, cut, fetch(parts))
 
 
 def _size(path: InputPath, folder: str) -> int:

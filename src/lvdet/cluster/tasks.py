@@ -155,6 +155,11 @@ def match_portions(job: Job, boxes_given: bool, cut: bool, *portions: Portion) -
 def merge_parts(job: Job, cut: bool, *parts: PartColumns) -> PartColumns:
     """Parts of different images together."""
     set_threads(1)
+    return merged(job, cut, parts)
+
+
+def merged(job: Job, cut: bool, parts: Sequence[PartColumns]) -> PartColumns:
+    """The same, with as many threads as the process has."""
     part = joined(parts)
     return _cut(job, part) if cut else part.sampled()
 
