@@ -32,11 +32,12 @@ SkipBadShards: TypeAlias = Annotated[
 
 
 def placed(
-    verb: Callable[..., _Answer], cluster: str | None, skip_bad: bool
+    verb: Callable[..., _Answer], cluster: str | None, skip_bad: bool = False, *, place: int = 1
 ) -> Callable[..., _Answer]:
-    """The verb, a function of annotations, detections and options, where it is to run."""
+    """The verb, a function of detections (its argument at that place) and others, where it is to
+    run."""
     if cluster is not None:
-        return partial(_run, verb, cluster, skip_bad)
+        return partial(_run, verb, cluster, skip_bad, place)
     if skip_bad:
         raise InputError("--skip-bad-shards needs --cluster")
     return verb
@@ -46,18 +47,20 @@ def _run(
     verb: Callable[..., _Answer],
     cluster: str,
     skip_bad: bool,
-    ground_truth: Any,
-    detections: str | list[str],
+    place: int,
+    *arguments: Any,
     **options: Any,
 ) -> _Answer:
     from lvdet.cluster.connection import connected
+    from lvdet.cluster.run_on import run_on
+    from lvdet.cluster.shards import Shards
 
-    with connected(cluster):
-        from lvdet.cluster.run_on import run_on
-        from lvdet.cluster.shards import Shards
-
+    def shards(detections: str | list[str]) -> Any:
         if isinstance(detections, list):
-            read: Any = [Shards.of(one, skip_bad=skip_bad) for one in detections]
-        else:
-            read = Shards.of(detections, skip_bad=skip_bad)
-        return run_on(verb, os.getcwd(), ground_truth, read, **options)
+            return [shards(one) for one in detections]
+        return Shards.of(detections, skip_bad=skip_bad)
+
+    given = list(arguments)
+    given[place] = shards(given[place])
+    with connected(cluster):
+        return run_on(verb, os.getcwd(), *given, **options)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -13,6 +13,8 @@ import numpy as np
 from lvdet.cluster import tasks
 from lvdet.cluster.class_floors import ClassFloors
 from lvdet.cluster.engine import Reference, cancel, cpus, fetch, put, start, wait
+from lvdet.cluster.shard_tables import shard_tables
+from lvdet.cluster.table_tasks import Conversion
 from lvdet.cluster.tasks import Job, ShardFacts
 from lvdet.errors import InputError
 from lvdet.evaluation.class_subsets import require_known_class
@@ -22,13 +24,16 @@ from lvdet.files.annotation_files import read_ground_truth
 from lvdet.files.collect import ROOM, ROOM_WITH_BOXES, MaskedFiles
 from lvdet.files.detection_files import NamedFiles, may_have_masks, named_files
 from lvdet.files.fingerprint import fingerprints
+from lvdet.files.known_images import KnownImages
 from lvdet.files.progress import Progress, Update, track
 from lvdet.files.remote_path import InputPath, RemotePath
+from lvdet.files.table_source import TableSource
 from lvdet.limits.needs import Need
 from lvdet.matching.match_options import MatchOptions
 from lvdet.partials.contribution import Form, pair_of
 from lvdet.partials.part_columns import PartColumns
 from lvdet.tables.description import counted
+from lvdet.tables.detections import Detections
 from lvdet.tables.ground_truth import GroundTruth
 
 #: Tasks under way for each CPU while shards are read.
@@ -38,7 +43,7 @@ _BLOCK, _FAN_IN = 1 << 27, 8
 
 
 @dataclass(frozen=True, eq=False)
-class Shards(PairSource):
+class Shards(PairSource, TableSource):
     """The files of one results file, in order.
 
     folder: where relative paths begin
@@ -103,6 +108,21 @@ class Shards(PairSource):
         if not options.exact_lvis:
             require_known_class(truth, pair.results)
         return pair
+
+    def tables(
+        self,
+        *,
+        masks: bool,
+        dets_per_class: int | None,
+        dets_per_image: int | None,
+        images: KnownImages,
+        change: Callable[[Detections], Detections],
+        progress: Progress | None,
+    ) -> Iterator[tuple[Detections, int]]:
+        limits = dets_per_class, dets_per_image
+        job = Conversion(masks, *limits, images, change, self.folder)
+        with track(progress, "converting", "shards") as update:
+            yield from shard_tables(job, self.paths, update)
 
     def _annotations(
         self, gt: InputPath, options: MatchOptions, progress: Progress | None
