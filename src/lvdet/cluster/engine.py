@@ -35,10 +35,10 @@ def start_here(function: Callable[..., Any], *arguments: Any) -> Reference:
 
 
 def start_actor(kind: Callable[..., Any]) -> Any:
-    """An object of its own process, which takes no CPU."""
+    """An object of its own process, which takes no CPU; a new one where it is lost."""
     import ray
 
-    return ray.remote(num_cpus=0)(kind).remote()
+    return ray.remote(num_cpus=0, max_restarts=-1)(kind).remote()
 
 
 def put(value: Any) -> Reference:

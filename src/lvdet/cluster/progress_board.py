@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from lvdet.cluster.engine import fetch, start_actor, wait
+from lvdet.errors import LvdetError
 from lvdet.files.progress import Progress, Update
 
 #: Seconds between two looks.
@@ -52,7 +53,10 @@ def drawn(noted: Any, progress: Progress, answer: Any) -> None:
     with ExitStack() as stack:
         update: Update | None = None
         while wait([answer], _INTERVAL)[0] is None:
-            step, (title, unit), (done, total) = fetch(noted.look.remote())
+            try:
+                step, (title, unit), (done, total) = fetch(noted.look.remote())
+            except LvdetError:  # lost with its node; the answer is not
+                continue
             if step > shown:
                 stack.close()
                 update = stack.enter_context(progress(title, unit=unit))

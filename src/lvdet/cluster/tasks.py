@@ -140,8 +140,7 @@ def match_portions(job: Job, boxes_given: bool, cut: bool, *portions: Portion) -
     set_threads(1)
     portion = union(portions, job.gt)
     results, options = portion.results, job.options
-    masks = results.detections.masks if options.iou != "bbox" else None
-    detections = replace(results.detections, masks=masks, boxes_given=boxes_given)
+    detections = replace(results.detections, boxes_given=boxes_given)
     part = part_of(
         *(job.gt, replace(results, detections=detections)),
         *(options, np.arange(len(job.gt.categories))),
