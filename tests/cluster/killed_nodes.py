@@ -19,12 +19,12 @@ from lvdet.cluster.connection import LOOPBACK, connected
 os.environ.update(LOOPBACK)
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 
-from ray.cluster_utils import Cluster  # noqa: E402
+from ray.cluster_utils import Cluster
 
-import lvdet  # noqa: E402
-from lvdet.cluster.run_on import run_on  # noqa: E402
-from lvdet.cluster.shards import Shards  # noqa: E402
-from partitions import written  # noqa: E402
+import lvdet
+from lvdet.cluster.run_on import run_on
+from lvdet.cluster.shards import Shards
+from partitions import written
 
 
 def main(gt: str, shards: str, seed: int, kills: int, cpus_of_head: int) -> int:
@@ -54,7 +54,9 @@ def main(gt: str, shards: str, seed: int, kills: int, cpus_of_head: int) -> int:
         runs.join()
     cluster.shutdown()
     print(f"{kills} nodes died during {len(found)} runs")
-    return 0 if found and set(found) == {expected} else 1
+    different = [text for text in found if text != expected]
+    print(*different[:1], sep="\n")
+    return 1 if different or not found else 0
 
 
 if __name__ == "__main__":

@@ -35,6 +35,7 @@ def write_shard(rows: list[Json], stem: Path, rng: random.Random) -> Path:
         whole = stem.with_suffix(".tmp.json")
         whole.write_text(json.dumps(rows))
         lvdet.write_detections(lvdet.read_detections(whole), path)
+        whole.unlink()
     else:
         path = stem.with_suffix(".json")
         path.write_text(json.dumps(rows))
