@@ -49,8 +49,8 @@ def put(value: Any) -> Reference:
 
 
 def fetch(references: Any) -> Any:
-    """The value, or the list of values. Errors are those of the task; a cluster that cannot go on
-    is one."""
+    """The value, or the list of values; raises what the task raised, or why the cluster cannot
+    continue."""
     import ray
     from ray.exceptions import RayError, RayTaskError
 

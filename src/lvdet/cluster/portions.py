@@ -23,7 +23,7 @@ _ROW_BITS = 32
 class Portion:
     """Some of a shard's rows, or the rows of some images.
 
-    results:  with facts about the scores; image rows are those of the annotations
+    results:  with facts about the scores; images are numbered as in the annotations
     position: [N] int64, the place of each row of the ranking in the whole, rising
     """
 

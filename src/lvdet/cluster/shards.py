@@ -197,8 +197,8 @@ def _read_all(job: Job, paths: Sequence[InputPath], update: Update | None) -> _R
 def _first_error(
     ready: Reference, number: int, under_way: Mapping[Reference, tuple[int, Reference, Reference]]
 ) -> ShardFacts:
-    """What a finished task returned. If it failed, so did the command: the error is that of the
-    first bad shard, whichever was read first."""
+    """What a finished task returned. A failure ends the command, with the error of the first bad
+    shard, whichever was read first."""
     try:
         found: ShardFacts = fetch(ready)
     except Exception:

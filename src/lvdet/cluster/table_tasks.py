@@ -47,7 +47,7 @@ class TableFacts:
     """What the coordinating process learns of a shard.
 
     found: its rows; rows: those that a budget of this shard alone keeps, with
-    image_id, category_id, score: [rows], None where there is no budget
+    image_id, category_id, score: [rows], None without a budget
     """
 
     found: int

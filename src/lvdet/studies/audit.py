@@ -81,8 +81,8 @@ def audit(
 
 
 def _scores(pair: Pair, budgets: Sequence[Budget]) -> NDArray[np.float64]:
-    """The scores of all detections, or of those that the budgets keep where there are so many that
-    not all are read."""
+    """The scores of all detections; of a large file, of which not all are read, only the scores
+    that the budgets keep."""
     score = pair.results.ranking.score
     if pair.results.total <= ROOM_WITH_BOXES:
         return score
