@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from functools import reduce
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import lvdet
 from lvdet import PerClass, PerImage
 from lvdet.cluster.class_floors import ClassFloors
+from lvdet.files.collect import Cap
+from lvdet.files.detection_files import NamedFiles, read_results
 from lvdet.limits.needs import Need
 from lvdet.tables.results import Ranking
 
@@ -55,3 +61,32 @@ def test_only_class_limits_have_floors() -> None:
     floors = ClassFloors.unknown([Need(PerClass(3), EVERY), Need(PerClass(7), EVERY)], CLASSES)
     assert floors is not None
     assert floors.counts.tolist() == [1, 2, 3, 4, 5, 6, 7]
+
+
+@given(
+    shard=st.lists(st.tuples(st.integers(0, CLASSES - 1), st.integers(0, 8)), max_size=60),
+    floor=st.lists(st.sampled_from([-np.inf, 0, 3, 5, 9]), min_size=CLASSES, max_size=CLASSES),
+    limit=st.integers(1, 20),
+)
+def test_reading_drops_only_rows_below_the_floors(
+    shard: list[tuple[int, int]],
+    floor: list[float],
+    limit: int,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """And above them, at most those that better rows of the shard itself follow or precede."""
+    path = tmp_path_factory.mktemp("shard") / "dt.json"
+    gt = lvdet.simulate(images=1, classes=CLASSES, dets_per_image=1)[0]
+    gt = replace(gt, categories=replace(gt.categories, ids=EVERY))
+    box = {"image_id": int(gt.images.ids[0]), "bbox": [0, 0, 1, 1]}
+    path.write_text(json.dumps([box | {"category_id": c, "score": s} for c, s in shard]))
+    cap = Cap(False, limit, EVERY.astype(np.int32), CLASSES, -1, np.array(floor))
+    results = read_results(NamedFiles([path], "dt"), gt, [cap], room=0)
+    ranking = results.ranking
+    held = list(zip(ranking.category.tolist(), ranking.score.tolist(), strict=True))
+    for row in range(CLASSES):
+        scores = sorted((s for c, s in shard if c == row and s >= floor[row]), reverse=True)
+        kept = sorted((s for c, s in held if c == row), reverse=True)
+        assert kept[:limit] == scores[:limit]
+        assert all(score >= floor[row] for score in kept)
+    assert results.total == len(shard)

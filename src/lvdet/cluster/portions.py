@@ -23,29 +23,35 @@ _ROW_BITS = 32
 class Portion:
     """Some of a shard's rows, or the rows of some images.
 
-    results:  with facts about the scores; images are numbered as in the annotations
-    position: [N] int64, the place of each row of the ranking in the whole, rising
+    results: with facts about the scores; images are numbered as in the annotations
+    shard:   its place in the order of files
+    row:     [N] the place of each row of the ranking in the shard, rising; None if that is its own
     """
 
     results: Results
-    position: NDArray[np.int64]
+    shard: int
+    row: NDArray[np.int64] | None = None
+
+    @property
+    def position(self) -> NDArray[np.int64]:
+        """[N] the place of each row in the whole, which only has to rise."""
+        row = np.arange(len(self.results.ranking)) if self.row is None else self.row
+        return row + (np.int64(self.shard) << _ROW_BITS)
 
     @property
     def nbytes(self) -> int:
         """Memory of its columns."""
-        detections = self.results.detections
-        ranking = self.results.ranking
+        ranking, detections = self.results.ranking, self.results.detections
         columns: list[NDArray[Any]] = [ranking.image, ranking.category, ranking.score]
-        columns += [self.position, detections.box]
+        columns += [] if self.row is None else [self.row]
+        columns += [detections.box]
         columns += [] if detections.masks is None else detections.masks.columns
         return sum(column.nbytes for column in columns)
 
-
-def portion_of(results: Results, shard: int, keep: NDArray[np.bool_] | None) -> Portion:
-    """The kept rows of a shard. Places only have to rise: shard by shard, in a shard by row."""
-    place = np.arange(len(results.ranking)) if keep is None else np.flatnonzero(keep)
-    kept = results if keep is None else results.where(keep)
-    return Portion(kept, (np.int64(shard) << _ROW_BITS) + place)
+    def where(self, keep: NDArray[np.bool_]) -> Portion:
+        """The rows selected by a mask; facts about the shard are unchanged."""
+        row = np.flatnonzero(keep) if self.row is None else self.row[keep]
+        return Portion(self.results.where(keep), self.shard, row)
 
 
 def pieces(portion: Portion, count: int) -> list[Portion]:
@@ -57,22 +63,23 @@ def pieces(portion: Portion, count: int) -> list[Portion]:
     block = block_of_image[ranking.image]
     found = []
     for number in range(count):
-        keep = block == number
-        part = results.where(keep)
+        piece = portion.where(block == number)
+        part = piece.results
         per_image = np.where(block_of_image == number, results.per_image, 0)
         if number:
             nothing = np.zeros(0, dtype=np.int32)
             facts = ScoreFacts.of(nothing, np.zeros(0), len(ranking.category_ids))
             part = replace(part, per_class=np.zeros_like(results.per_class), scores=facts)
         part = replace(part, per_image=per_image, total=int(per_image.sum()))
-        found.append(Portion(part, portion.position[keep]))
+        found.append(replace(piece, results=part))
     return found
 
 
-def union(portions: Sequence[Portion], gt: GroundTruth) -> Portion:
-    """The rows of portions together, which are in the order of their shards."""
+def union(portions: Sequence[Portion], gt: GroundTruth) -> tuple[Results, NDArray[np.int64]]:
+    """The rows of portions, which are in the order of their shards, and their places in the
+    whole."""
     if len(portions) == 1:
-        return portions[0]
+        return portions[0].results, portions[0].position
     rankings = [portion.results.ranking for portion in portions]
     known = gt.categories.ids
     every = np.concatenate([ranking.category_ids for ranking in rankings])
@@ -111,7 +118,7 @@ def union(portions: Sequence[Portion], gt: GroundTruth) -> Portion:
         per_class,
         facts,
     )
-    return Portion(results, np.concatenate([portion.position for portion in portions]))
+    return results, np.concatenate([portion.position for portion in portions])
 
 
 def _places(

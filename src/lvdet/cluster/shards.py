@@ -31,7 +31,7 @@ from lvdet.files.table_source import TableSource
 from lvdet.limits.needs import Need
 from lvdet.matching.match_options import MatchOptions
 from lvdet.partials.contribution import Form, pair_of
-from lvdet.partials.part_columns import PartColumns
+from lvdet.partials.part_columns import PartColumns, joined
 from lvdet.tables.description import counted
 from lvdet.tables.detections import Detections
 from lvdet.tables.ground_truth import GroundTruth
@@ -39,7 +39,7 @@ from lvdet.tables.ground_truth import GroundTruth
 #: Tasks under way for each CPU while shards are read.
 _AHEAD = 2
 #: Bytes of portions that one task matches, about; parts that one task merges.
-_BLOCK, _FAN_IN = 1 << 27, 8
+_BLOCK, _FAN_IN = 1 << 27, 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,13 +140,14 @@ def room_of(gt: GroundTruth) -> int:
 
 @dataclass(frozen=True, eq=False)
 class _ReadShards:
-    """facts: of each shard; portions: references to those that were read
-    apart: whether no image is in two shards
+    """facts: of each shard; portions: those that were read
+    apart: whether no image is in two shards; floors: what all of them tell
     """
 
     facts: Sequence[ShardFacts]
     portions: list[Reference]
     apart: bool
+    floors: Reference
 
     @property
     def rows(self) -> int:
@@ -191,6 +192,7 @@ def _read_all(job: Job, paths: Sequence[InputPath], update: Update | None) -> _R
         [facts[number] for number in range(len(paths))],
         [portions[number] for number in sorted(portions)],
         apart,
+        given,
     )
 
 
@@ -219,6 +221,7 @@ def _matched(
     """The part of all images."""
     known = put(job)
     portions, cut = shards.portions, shards.rows > job.room
+    floors = shards.floors if cut else None
     groups = [[portion] for portion in portions]
     if not shards.apart:
         nbytes = sum(facts.nbytes for facts in shards.facts)
@@ -227,7 +230,7 @@ def _matched(
             start(tasks.split_portion, portion, blocks, returns=blocks) for portion in portions
         ]
         groups = [list(block) for block in zip(*every, strict=True)]
-    parts = [start(tasks.match_portions, known, boxes_given, cut, *group) for group in groups]
+    parts = [start(tasks.match_portions, known, boxes_given, floors, *group) for group in groups]
     portions.clear()  # their memory is free as soon as they are matched
     groups.clear()
     while len(parts) > _FAN_IN:
@@ -238,7 +241,7 @@ def _matched(
         _, left = wait(left)
         if update is not None:
             update(len(parts) - len(left), len(parts))
-    return tasks.merged(job, cut, fetch(parts))
+    return joined(fetch(parts)).sampled()
 
 
 def _size(path: InputPath, folder: str) -> int:

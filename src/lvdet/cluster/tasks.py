@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lvdet.cluster.class_floors import ClassFloors
-from lvdet.cluster.portions import Portion, pieces, portion_of, union
+from lvdet.cluster.portions import Portion, pieces, union
 from lvdet.errors import InputError
 from lvdet.evaluation.class_subsets import counted_classes
 from lvdet.files.detection_files import NamedFiles, read_results
@@ -24,7 +24,7 @@ from lvdet.partials.needed_rows import Request, needed_rows, requests_of
 from lvdet.partials.part_columns import DRAWN_IMAGES, PartColumns, joined
 from lvdet.partials.truth_facts import facts_of
 from lvdet.tables.ground_truth import GroundTruth
-from lvdet.tables.results import Ranking, Results, ScoreFacts
+from lvdet.tables.results import Ranking, ScoreFacts
 from lvdet.threads import set_threads
 
 
@@ -91,14 +91,13 @@ def _read(
 ) -> tuple[ShardFacts, Portion, ClassFloors | None]:
     gt, options = job.gt, job.options
     caps = caps_of(job.needs, gt, unknown=options.exact_lvis)
-    masks = options.iou != "bbox"
-    results = read_results(NamedFiles([path], str(path)), gt, caps, masks=masks)
-    ranking = results.ranking
+    if floors is not None:
+        caps = [cap if cap.by_image else replace(cap, floors=floors.floor) for cap in caps]
+    files, masks = NamedFiles([path], str(path)), options.iou != "bbox"
+    results = read_results(files, gt, caps, masks=masks, room=room)
+    ranking, detections = results.ranking, results.detections
     scores = ScoreFacts.of(ranking.category, ranking.score, len(ranking.category_ids))
-    results = replace(results, scores=scores)
-    keep = _needed(job, results, floors) if results.total > room else None
-    portion = portion_of(results, number, keep)
-    detections = results.detections
+    portion = Portion(replace(results, scores=scores), number)
     facts = ShardFacts(
         results.total,
         masks and detections.masks is not None,
@@ -108,16 +107,43 @@ def _read(
         fingerprints([path]),
     )
     large = results.total * job.shards > job.room
-    return facts, portion, floors.of(portion.results.ranking) if floors and large else None
+    return facts, portion, floors.of(ranking) if floors and large else None
 
 
-def _needed(job: Job, results: Results, floors: ClassFloors | None) -> NDArray[np.bool_] | None:
-    ranking, floor = results.ranking, None
-    if floors is not None:
-        floor = np.full(len(ranking.category_ids), -np.inf)
-        floor[: len(floors.floor)] = floors.floor
+def split_portion(portion: Portion, count: int) -> list[Portion]:
+    """A portion by blocks of images."""
+    return pieces(portion, count)
+
+
+def match_portions(
+    job: Job, boxes_given: bool, floors: ClassFloors | None, *portions: Portion
+) -> PartColumns:
+    """The part of the images of portions, which are in no others. Without rows that no budget can
+    keep, if the floors of all shards are given."""
+    set_threads(1)
+    cut = [
+        portion if floors is None else _cut_portion(job, portion, floors) for portion in portions
+    ]
+    results, position = union(cut, job.gt)
+    detections = replace(results.detections, boxes_given=boxes_given)
+    part = part_of(
+        *(job.gt, replace(results, detections=detections)),
+        *(job.options, np.arange(len(job.gt.categories))),
+        position=position,
+        image_ids=np.sort(results.ranking.image_ids[results.per_image > 0]),
+        own_truth=False,
+    )
+    return part.sampled()
+
+
+def _cut_portion(job: Job, portion: Portion, floors: ClassFloors) -> Portion:
+    results = portion.results
+    ranking = results.ranking
+    floor = np.full(len(ranking.category_ids), -np.inf)
+    floor[: len(floors.floor)] = floors.floor
     whole = _sampled(job.gt, results.per_image)
-    return needed_rows(ranking, job.requests(ranking), whole, floor=floor)
+    keep = needed_rows(ranking, job.requests(ranking), whole, floor=floor)
+    return portion if keep is None else portion.where(keep)
 
 
 def _sampled(gt: GroundTruth, per_image: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -130,41 +156,11 @@ def _sampled(gt: GroundTruth, per_image: NDArray[np.int64]) -> NDArray[np.bool_]
     return whole
 
 
-def split_portion(portion: Portion, count: int) -> list[Portion]:
-    """A portion by blocks of images."""
-    return pieces(portion, count)
-
-
-def match_portions(job: Job, boxes_given: bool, cut: bool, *portions: Portion) -> PartColumns:
-    """The part of the images of portions, which are in no others; `cut` to what is needed."""
-    set_threads(1)
-    portion = union(portions, job.gt)
-    results, options = portion.results, job.options
-    detections = replace(results.detections, boxes_given=boxes_given)
-    part = part_of(
-        *(job.gt, replace(results, detections=detections)),
-        *(options, np.arange(len(job.gt.categories))),
-        position=portion.position,
-        image_ids=np.sort(results.ranking.image_ids[results.per_image > 0]),
-        own_truth=False,
-    )
-    return _cut(job, part) if cut else part.sampled()
-
-
 def merge_parts(job: Job, cut: bool, *parts: PartColumns) -> PartColumns:
-    """Parts of different images together."""
+    """Parts of different images together; `cut` to what is needed of them."""
     set_threads(1)
-    return merged(job, cut, parts)
-
-
-def merged(job: Job, cut: bool, parts: Sequence[PartColumns]) -> PartColumns:
-    """The same, with as many threads as the process has."""
     part = joined(parts)
-    return _cut(job, part) if cut else part.sampled()
-
-
-def _cut(job: Job, part: PartColumns) -> PartColumns:
-    return part.needed(job.requests(part.ranking("")))
+    return part.needed(job.requests(part.ranking(""))) if cut else part.sampled()
 
 
 @contextlib.contextmanager

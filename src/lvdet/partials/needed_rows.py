@@ -37,16 +37,19 @@ def needed_rows(
     """[N] the rows that a request can use, and all rows of some images ([image ids]); None for all
     rows. Among equal scores, budgets keep the earlier row.
 
-    floor: [category ids] below this score, no row of a class is among the best of its class
+    floor: [category ids] below this score, no row is among the best of its class; budgets per
+        class then keep all other rows
     """
     if any(budget is None and members is None for budget, members in requests):
         return None
     keep = whole[ranking.image]
-    above = None if floor is None else ranking.score >= floor[ranking.category]
     for budget, members in requests:
         among = None if members is None else members[ranking.category]
-        if above is not None and isinstance(budget, PerClass):
-            among = above if among is None else among & above
-        kept = among if budget is None else apply([budget], ranking, among=among)
+        kept = among
+        if floor is not None and isinstance(budget, PerClass) and budget.limit:
+            above = ranking.score >= floor[ranking.category]
+            kept = above if among is None else above & among
+        elif budget is not None:
+            kept = apply([budget], ranking, among=among)
         keep |= True if kept is None else kept
     return None if keep.all() else keep

@@ -164,8 +164,7 @@ class PartColumns:
     def in_file_order(self) -> PartColumns:
         """The rows by position, equal positions by image, and then as they are."""
         position, image = self.position, self.image
-        step = np.diff(position)
-        if ((step > 0) | ((step == 0) & (image[1:] >= image[:-1]))).all():
+        if (position[1:] > position[:-1]).all():
             return self
         return self.taken(np.lexsort((image, position)))
 
