@@ -22,6 +22,7 @@ from progress_calls import calling
 from tabled import Tables, write_case
 
 pytestmark = pytest.mark.usefixtures("cluster")
+ROWS_BEFORE = 300_000
 
 
 @pytest.fixture(scope="module")
@@ -116,26 +117,32 @@ def test_relative_paths_are_those_of_the_caller(
     assert found.to_dict() == expected
 
 
-def test_progress_arrives(cluster: str) -> None:
-    def slow_verb(progress: Progress) -> str:  # workers do not find the modules of tests
+def test_progress_arrives(cluster: str, tmp_path: Path) -> None:
+    seen = tmp_path / "seen"
+
+    def waiting_verb(progress: Progress) -> str:  # workers do not find the modules of tests
         with progress("waiting", unit="things") as update:
             assert update is not None
             update(3, 4)
-            time.sleep(0.7)
+            while not seen.exists():
+                time.sleep(0.05)
         return "done"
 
-    seen: list[tuple[int, int]] = []
-    progress = calling(lambda done, total: seen.append((done, total)))
-    assert run_on(slow_verb, os.getcwd(), progress=progress) == "done"
-    assert set(seen) == {(3, 4)}
+    def note(done: int, total: int) -> None:
+        assert (done, total) == (3, 4)
+        seen.touch()
+
+    assert run_on(waiting_verb, os.getcwd(), progress=calling(note)) == "done"
 
 
 @pytest.fixture
 def with_bad_shard(files: tuple[Path, str], tmp_path: Path) -> tuple[list[str], str]:
-    """Shards with two bad ones among them, and what is wrong with the first."""
+    """Shards with two bad ones among them, and what is wrong with the first, which takes longer to
+    read."""
     bad, cut = tmp_path / "bad.json", tmp_path / "cut.json"
     row = {"image_id": 1, "category_id": 1, "bbox": [1, 2, 3, 4], "score": 0.5}
-    bad.write_text(json.dumps([row, row | {"bbox": [1, 2, 3]}]))
+    good, wrong = json.dumps(row), json.dumps(row | {"bbox": [1, 2, 3]})
+    bad.write_text(f"[{', '.join([good] * ROWS_BEFORE)}, {wrong}]")
     cut.write_text('[{"image_id"')
     paths = [str(path) for path in sorted(Path(files[1]).parent.iterdir())]
     with pytest.raises(lvdet.InputError) as caught:
@@ -148,7 +155,7 @@ def test_the_first_bad_shard_is_named_with_its_row(
 ) -> None:
     gt, _ = files
     paths, wrong = with_bad_shard
-    assert "bad.json, row 1" in wrong
+    assert f"bad.json, row {ROWS_BEFORE:,}" in wrong
     with pytest.raises(lvdet.InputError) as caught:
         run_on(lvdet.evaluate, os.getcwd(), gt, Shards.of(paths))
     assert str(caught.value) == wrong
