@@ -13,8 +13,9 @@ import pytest
 
 import lvdet
 from cluster.shard_files import write_shards
+from lvdet.cluster.engine import start
 from lvdet.cluster.run_on import run_on
-from lvdet.cluster.shards import Shards
+from lvdet.cluster.shards import Shards, shard_facts
 from lvdet.evaluation.load_pair import load_pair
 from lvdet.files.progress import Progress
 from lvdet.limits.needs import everything
@@ -22,7 +23,6 @@ from progress_calls import calling
 from tabled import Tables, write_case
 
 pytestmark = pytest.mark.usefixtures("cluster")
-ROWS_BEFORE = 300_000
 
 
 @pytest.fixture(scope="module")
@@ -137,12 +137,10 @@ def test_progress_arrives(cluster: str, tmp_path: Path) -> None:
 
 @pytest.fixture
 def with_bad_shard(files: tuple[Path, str], tmp_path: Path) -> tuple[list[str], str]:
-    """Shards with two bad ones among them, and what is wrong with the first, which takes longer to
-    read."""
+    """Shards with two bad ones among them, and what is wrong with the first."""
     bad, cut = tmp_path / "bad.json", tmp_path / "cut.json"
     row = {"image_id": 1, "category_id": 1, "bbox": [1, 2, 3, 4], "score": 0.5}
-    good, wrong = json.dumps(row), json.dumps(row | {"bbox": [1, 2, 3]})
-    bad.write_text(f"[{', '.join([good] * ROWS_BEFORE)}, {wrong}]")
+    bad.write_text(json.dumps([row, row | {"bbox": [1, 2, 3]}]))
     cut.write_text('[{"image_id"')
     paths = [str(path) for path in sorted(Path(files[1]).parent.iterdir())]
     with pytest.raises(lvdet.InputError) as caught:
@@ -155,10 +153,20 @@ def test_the_first_bad_shard_is_named_with_its_row(
 ) -> None:
     gt, _ = files
     paths, wrong = with_bad_shard
-    assert f"bad.json, row {ROWS_BEFORE:,}" in wrong
+    assert "bad.json, row 1" in wrong
     with pytest.raises(lvdet.InputError) as caught:
         run_on(lvdet.evaluate, os.getcwd(), gt, Shards.of(paths))
     assert str(caught.value) == wrong
+
+
+def test_the_first_bad_shard_is_named_even_if_it_is_read_later() -> None:
+    def fail(seconds: float, text: str) -> None:
+        time.sleep(seconds)
+        raise lvdet.InputError(text)
+
+    first, second = start(fail, 1, "first"), start(fail, 0, "second")
+    with pytest.raises(lvdet.InputError, match="first"):
+        shard_facts(second, 7, {first: (6, None, None)})
 
 
 def test_bad_shards_are_left_out_on_request_and_listed(

@@ -175,7 +175,7 @@ def _read_all(job: Job, paths: Sequence[InputPath], update: Update | None) -> _R
             break
         ready, _ = wait(list(under_way))
         number, portion, best = under_way.pop(ready)
-        found = _first_error(ready, number, under_way)
+        found = shard_facts(ready, number, under_way)
         facts[number] = replace(found, images=None)
         room = max(room - found.rows, 0)
         if found.images is not None:
@@ -196,7 +196,7 @@ def _read_all(job: Job, paths: Sequence[InputPath], update: Update | None) -> _R
     )
 
 
-def _first_error(
+def shard_facts(
     ready: Reference, number: int, under_way: Mapping[Reference, tuple[int, Reference, Reference]]
 ) -> ShardFacts:
     """What a finished task returned. A failure ends the command, with the error of the first bad
