@@ -39,7 +39,7 @@ def main(gt: str, shards: str, seed: int, kills: int, cpus_of_head: int) -> int:
 
     def evaluate_again_and_again() -> None:
         while not over.is_set():  # so that nodes die at all moments of a run
-            result = run_on(lvdet.evaluate, os.getcwd(), gt, Shards.of(shards))
+            result = run_on(lvdet.evaluate, gt, Shards.of(shards))
             found.append(written(result))
 
     with connected(cluster.address):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -61,7 +60,7 @@ def test_verbs_of_one_results_file(
 ) -> None:
     gt, shards = files
     expected = saved(verb(gt, shards, **options), tmp_path / "one.json")
-    found = run_on(verb, os.getcwd(), gt, Shards.of(shards), **options)
+    found = run_on(verb, gt, Shards.of(shards), **options)
     assert saved(found, tmp_path / "many.json") == expected
 
 
@@ -71,9 +70,7 @@ def test_compare(files: tuple[Path, str], tmp_path: Path) -> None:
     lvdet.write_detections(lvdet.rerank(gt, shards, dets_per_class=5).detections, other)
     options = {"resamples": 200}
     expected = lvdet.compare(gt, [str(other), shards], **options)
-    found = run_on(
-        lvdet.compare, os.getcwd(), gt, [Shards.of(str(other)), Shards.of(shards)], **options
-    )
+    found = run_on(lvdet.compare, gt, [Shards.of(str(other)), Shards.of(shards)], **options)
     assert found.to_dict() == expected.to_dict()
 
 
@@ -92,7 +89,7 @@ def test_convert(
     _, shards = files
     one, many = tmp_path / f"one{ending}", tmp_path / f"many{ending}"
     counts = _ask(lvdet.convert, shards, one, **options)
-    found = _ask(run_on, lvdet.convert, os.getcwd(), Shards.of(shards), many, **options)
+    found = _ask(run_on, lvdet.convert, Shards.of(shards), many, **options)
     assert found == counts
     assert one.exists() == many.exists() == isinstance(counts, tuple)
     if one.exists():
@@ -113,7 +110,7 @@ def test_relative_paths_are_those_of_the_caller(
     monkeypatch.chdir(gt.parent)
     expected = lvdet.evaluate(gt.name, "shards/*").to_dict()
     assert expected["inputs"]["files"][1]["path"].startswith("shards/")
-    found = run_on(lvdet.evaluate, os.getcwd(), gt.name, Shards.of("shards/*"))
+    found = run_on(lvdet.evaluate, gt.name, Shards.of("shards/*"))
     assert found.to_dict() == expected
 
 
@@ -132,7 +129,7 @@ def test_progress_arrives(cluster: str, tmp_path: Path) -> None:
         assert (done, total) == (3, 4)
         seen.touch()
 
-    assert run_on(waiting_verb, os.getcwd(), progress=calling(note)) == "done"
+    assert run_on(waiting_verb, progress=calling(note)) == "done"
 
 
 @pytest.fixture
@@ -155,7 +152,7 @@ def test_the_first_bad_shard_is_named_with_its_row(
     paths, wrong = with_bad_shard
     assert "bad.json, row 1" in wrong
     with pytest.raises(lvdet.InputError) as caught:
-        run_on(lvdet.evaluate, os.getcwd(), gt, Shards.of(paths))
+        run_on(lvdet.evaluate, gt, Shards.of(paths))
     assert str(caught.value) == wrong
 
 
@@ -176,7 +173,7 @@ def test_bad_shards_are_left_out_on_request_and_listed(
     paths, wrong = with_bad_shard
     good = [path for path in paths if not path.endswith(("bad.json", "cut.json"))]
     expected = lvdet.evaluate(gt, good).to_dict()
-    result = run_on(lvdet.evaluate, os.getcwd(), gt, Shards.of(paths, skip_bad=True))
+    result = run_on(lvdet.evaluate, gt, Shards.of(paths, skip_bad=True))
     found = result.to_dict()
     assert found["inputs"].pop("skipped_shards")[0] == wrong
     found["warnings"].remove(f"detections: 2 shards left out; the first: {wrong}")
@@ -188,7 +185,7 @@ def test_without_any_good_shard_there_is_nothing_to_evaluate(
 ) -> None:
     paths, wrong = with_bad_shard
     with pytest.raises(lvdet.InputError, match="no shard can be read; the first: ") as caught:
-        run_on(lvdet.evaluate, os.getcwd(), files[0], Shards.of(paths[2:4], skip_bad=True))
+        run_on(lvdet.evaluate, files[0], Shards.of(paths[2:4], skip_bad=True))
     assert wrong in str(caught.value)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Any, TypeAlias, TypeVar
@@ -51,9 +50,7 @@ def _run(
     *arguments: Any,
     **options: Any,
 ) -> _Answer:
-    from lvdet.cluster.connection import connected
-    from lvdet.cluster.run_on import run_on
-    from lvdet.cluster.shards import Shards
+    from lvdet.cluster import Shards, connected, run_on
 
     def shards(detections: str | list[str]) -> Any:
         if isinstance(detections, list):
@@ -63,4 +60,4 @@ def _run(
     given = list(arguments)
     given[place] = shards(given[place])
     with connected(cluster):
-        return run_on(verb, os.getcwd(), *given, **options)
+        return run_on(verb, *given, **options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -16,7 +17,6 @@ _Answer = TypeVar("_Answer")
 
 def run_on(
     verb: Callable[..., _Answer],
-    folder: str,
     *arguments: Any,
     progress: Progress | None = None,
     **options: Any,
@@ -24,10 +24,11 @@ def run_on(
     """The answer of a verb whose detections are `Shards`, on the cluster that Ray is connected to.
     Only the answer comes back to this process.
 
-    folder: where relative paths begin
+    verb: `evaluate`, `sweep`, `audit`, `compare`, `convert`, or `fit` of a `Calibrator`, followed
+        by its arguments. Relative paths begin in the folder of this process.
     """
     board = None if progress is None else Board.start()
-    answer = start_here(_coordinate, verb, folder, arguments, options, board)
+    answer = start_here(_coordinate, verb, os.getcwd(), arguments, options, board)
     try:
         if board is not None and progress is not None:
             drawn(board, progress, answer)
