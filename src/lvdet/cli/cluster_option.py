@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Any, TypeAlias, TypeVar
 
 import typer
@@ -26,6 +27,15 @@ SkipBadShards: TypeAlias = Annotated[
     typer.Option(
         "--skip-bad-shards",
         help="With --cluster: leave out files that cannot be read, and list them with the result.",
+    ),
+]
+PlanOnly: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--plan",
+        metavar="NODES",
+        help="With --cluster: only print what the run would take on so many nodes, from the sizes "
+        "of the files and from one of the smallest, which is read.",
     ),
 ]
 
@@ -61,3 +71,18 @@ def _run(
     given[place] = shards(given[place])
     with connected(cluster):
         return run_on(verb, *given, **options)
+
+
+def print_plan(
+    cluster: str | None, ground_truth: Path, detections: str, nodes: int, **options: Any
+) -> None:
+    """Prints what `evaluate` would take."""
+    if cluster is None:
+        raise InputError("--plan needs --cluster")
+    from lvdet.cluster import Shards, connected
+    from lvdet.cluster.run_plan import plan_run
+
+    shards = Shards.of(detections)
+    with connected(cluster):
+        plan = plan_run(ground_truth, shards, nodes=nodes, **options)
+    print("\n".join(plan.lines()))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lvdet.cli.cluster_option import Cluster, SkipBadShards, placed
+from lvdet.cli.cluster_option import Cluster, PlanOnly, SkipBadShards, placed, print_plan
 from lvdet.cli.floors import FAILED, parse_floor, shortfalls
 from lvdet.cli.options import Annotations, DropDuplicates, ExactLvis, Iou, Outputs, Results, Threads
 from lvdet.cli.targets import require_target
@@ -127,6 +127,7 @@ def run(
     drop_duplicates: DropDuplicates = False,
     cluster: Cluster = None,
     skip_bad_shards: SkipBadShards = False,
+    nodes: PlanOnly = None,
     threads: Threads = None,
 ) -> int:
     """Compute AP-Old, AP-Fixed and AP-Pool."""
@@ -156,6 +157,10 @@ def run(
         like,
         parse_limits(agnostic_recall),
     )
+    if nodes is not None:
+        options = MatchOptions(iou, exact_lvis=exact_lvis)
+        print_plan(cluster, ground_truth, detections, nodes, plan=plan, options=options)
+        return 0
     diagnosis: Diagnosis | None = None
     if errors:
         from lvdet.diagnosis.diagnose import evaluate_and_diagnose

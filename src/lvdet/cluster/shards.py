@@ -162,7 +162,7 @@ def _read_all(job: Job, paths: Sequence[InputPath], update: Update | None) -> _R
     floors = ClassFloors.unknown(job.needs, len(job.gt.categories))
     known, given = put(job), put(floors)
     seen = np.zeros(-(-len(job.gt.images) // 8), dtype=np.uint8)
-    sizes, apart, room = [_size(path, job.folder) for path in paths], True, job.room
+    sizes, apart, room = sizes_of(paths, job.folder), True, job.room
     under_way: dict[Reference, tuple[int, Reference, Reference]] = {}
     waiting = iter(enumerate(paths))
     while True:
@@ -244,8 +244,12 @@ def _matched(
     return joined(fetch(parts)).sampled()
 
 
+def sizes_of(paths: Sequence[InputPath], folder: str) -> list[int]:
+    """Bytes of each file; 0 where reading will say what is wrong."""
+    return [_size(path, folder) for path in paths]
+
+
 def _size(path: InputPath, folder: str) -> int:
-    """Bytes to read; 0 where reading will say what is wrong."""
     if isinstance(path, RemotePath):
         return path.size
     try:
