@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +14,9 @@ from lvdet.errors import InputError, LvdetError
 from lvdet.extras import extra
 
 _LOCAL = re.compile(r"local\[([1-9][0-9]{0,3})\]")
+_REMOTE = re.compile(r"(ray://)?(?P<host>[^/\s]+):(?P<port>[0-9]{1,5})")
+#: Seconds that a cluster has to answer within; Ray itself tries for minutes.
+_PATIENCE = 10.0
 #: What Ray reads when it is imported, unless the user has set it. Without the first, processes of
 #: this machine take its address in the network for their own, and listen there.
 LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
@@ -26,12 +30,14 @@ def connected(address: str) -> Iterator[None]:
     address: "local[N]", N processes of this machine, listening on loopback only; "auto", the
         cluster that this machine belongs to; or an address such as "ray://head:10001"
     """
-    local = _LOCAL.fullmatch(address)
-    if local is None and not (address == "auto" or re.fullmatch(r"(ray://)?[^/\s]+:\d+", address)):
+    local, remote = _LOCAL.fullmatch(address), _REMOTE.fullmatch(address)
+    if local is None and remote is None and address != "auto":
         raise InputError(
             f"cluster is {address!r}, expected local[N], auto, or an address such as "
             "ray://head:10001"
         )
+    if remote is not None:
+        _require_answer(address, remote["host"], int(remote["port"]))
     wanted = {**_ALWAYS, **({} if local is None else LOOPBACK)}
     if local is not None and "ray" in sys.modules and not LOOPBACK.keys() <= os.environ.keys():
         [(name, value)] = LOOPBACK.items()
@@ -59,3 +65,11 @@ def connected(address: str) -> Iterator[None]:
         yield
     finally:
         ray.shutdown()
+
+
+def _require_answer(address: str, host: str, port: int) -> None:
+    try:
+        socket.create_connection((host.strip("[]"), port), _PATIENCE).close()
+    except (OSError, OverflowError) as error:
+        what = getattr(error, "strerror", None) or error
+        raise LvdetError(f"cannot connect to the cluster {address}: {what}") from None
