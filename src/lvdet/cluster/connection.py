@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import signal
 import socket
 import sys
 from collections.abc import Iterator
@@ -48,9 +49,11 @@ def connected(address: str) -> Iterator[None]:
         import ray
     if ray.is_initialized():
         raise LvdetError("this process is connected to a Ray cluster already")
+    ending = signal.getsignal(signal.SIGTERM)
     try:
         if local is not None:
             ray.init(
+                "local",  # rather than any cluster that this machine belongs to
                 num_cpus=int(local[1]),
                 include_dashboard=False,
                 log_to_driver=False,
@@ -61,6 +64,8 @@ def connected(address: str) -> Iterator[None]:
     except (ConnectionError, RuntimeError, ValueError) as error:
         first = str(error).strip().partition("\n")[0]
         raise LvdetError(f"cannot connect to the cluster {address}: {first}") from None
+    if callable(ending):  # Ray sets a handler of its own, which exits with another code
+        signal.signal(signal.SIGTERM, ending)
     try:
         yield
     finally:

@@ -27,14 +27,16 @@ def run_on(
     verb: `evaluate`, `sweep`, `audit`, `compare`, `convert`, or `fit` of a `Calibrator`, followed
         by its arguments. Relative paths begin in the folder of this process.
     """
-    board = None if progress is None else Board.start()
-    answer = start_here(_coordinate, verb, os.getcwd(), arguments, options, board)
+    answer = None
     try:
+        board = None if progress is None else Board.start()
+        answer = start_here(_coordinate, verb, os.getcwd(), arguments, options, board)
         if board is not None and progress is not None:
             drawn(board, progress, answer)
         return fetch(answer)  # type: ignore[no-any-return]
-    except KeyboardInterrupt:
-        cancel(answer)
+    except (KeyboardInterrupt, SystemExit):  # Ray waits for a task that is under way
+        if answer is not None:
+            cancel(answer)
         raise
 
 

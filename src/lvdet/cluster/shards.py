@@ -129,7 +129,10 @@ class Shards(PairSource, TableSource):
     ) -> GroundTruth:
         masks = options.iou != "bbox"
         if options.iou is None:
-            masks = may_have_masks(NamedFiles(list(self.paths), self.name))
+            first = self.paths[0]
+            masks = may_have_masks(NamedFiles([first], self.name))
+            if isinstance(first, RemotePath):
+                first.end()  # a task will read it
         return read_ground_truth(gt, masks=masks, progress=progress)
 
 
