@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +113,12 @@ def test_relative_paths_are_those_of_the_caller(
     assert expected["inputs"]["files"][1]["path"].startswith("shards/")
     found = run_on(lvdet.evaluate, gt.name, Shards.of("shards/*"))
     assert found.to_dict() == expected
+
+
+def test_absolute_paths_need_no_folder(files: tuple[Path, str], tmp_path: Path) -> None:
+    gt, shards = files
+    found = replace(Shards.of(shards), folder=str(tmp_path / "not on this node"))
+    assert run_on(lvdet.evaluate, gt, found).to_dict() == lvdet.evaluate(gt, shards).to_dict()
 
 
 def test_progress_arrives(cluster: str, tmp_path: Path) -> None:

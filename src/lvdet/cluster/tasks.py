@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -165,6 +166,7 @@ def merge_parts(job: Job, cut: bool, *parts: PartColumns) -> PartColumns:
 
 @contextlib.contextmanager
 def in_folder(folder: str) -> Iterator[None]:
-    """In the folder where the command was called, so that relative paths mean the same."""
-    with contextlib.chdir(folder):
+    """In the folder where the command was called, so that relative paths mean the same; a node that
+    has no such folder may still have the files of absolute paths, or reach buckets."""
+    with contextlib.chdir(folder) if os.path.isdir(folder) else contextlib.nullcontext():
         yield
