@@ -4,8 +4,8 @@
     python benchmarks/cluster_run.py FOLDER --dets-per-image 312
 
 FOLDER gets gt.json and shards, 100 bytes per detection, unless it has them. The cluster is up, and
-its processes have read a shard, before time is taken. Both results have to be the same. The peak is
-that of the process that asks, in MiB: run each size in a process of its own.
+its processes have read a shard, before time is taken. Both results have to be the same. The peak
+of the process that asks is in MiB: run each size in a process of its own.
 """
 
 from __future__ import annotations
