@@ -12,7 +12,7 @@ import numpy as np
 
 from lvdet.cluster import tasks
 from lvdet.cluster.class_floors import ClassFloors
-from lvdet.cluster.engine import Reference, cancel, cpus, fetch, put, start, wait
+from lvdet.cluster.engine import Reference, cpus, fetch, put, start, wait
 from lvdet.cluster.shard_tables import shard_tables
 from lvdet.cluster.table_tasks import Conversion
 from lvdet.cluster.tasks import Job, ShardFacts
@@ -207,14 +207,10 @@ def shard_facts(
     try:
         found: ShardFacts = fetch(ready)
     except Exception:
-        try:
-            for other, (earlier, _, _) in under_way.items():
-                if earlier < number:
-                    fetch(other)
-            raise
-        finally:
-            for other in under_way:
-                cancel(other)
+        for other, (earlier, _, _) in under_way.items():
+            if earlier < number:
+                fetch(other)
+        raise  # the few tasks under way end by themselves: cancelled late, they can abort Ray
     return found
 
 
