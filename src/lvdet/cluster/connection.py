@@ -10,6 +10,7 @@ import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 
 from lvdet.errors import InputError, LvdetError
 from lvdet.extras import extra
@@ -64,12 +65,23 @@ def connected(address: str) -> Iterator[None]:
     except (ConnectionError, RuntimeError, ValueError) as error:
         first = str(error).strip().partition("\n")[0]
         raise LvdetError(f"cannot connect to the cluster {address}: {first}") from None
-    if callable(ending):  # Ray sets a handler of its own, which exits with another code
-        signal.signal(signal.SIGTERM, ending)
+    terminated = False
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        nonlocal terminated
+        terminated = True
+        raise KeyboardInterrupt  # what Ray passes on; of SystemExit it makes another exit code
+
+    if callable(ending):  # which Ray has replaced
+        signal.signal(signal.SIGTERM, interrupt)
     try:
         yield
     finally:
         ray.shutdown()
+        if callable(ending):
+            signal.signal(signal.SIGTERM, ending)
+            if terminated:
+                ending(signal.SIGTERM, None)
 
 
 def _require_answer(address: str, host: str, port: int) -> None:

@@ -34,7 +34,7 @@ def run_on(
         if board is not None and progress is not None:
             drawn(board, progress, answer)
         return fetch(answer)  # type: ignore[no-any-return]
-    except (KeyboardInterrupt, SystemExit):  # Ray waits for a task that is under way
+    except KeyboardInterrupt:  # Ray waits for a task that is under way
         if answer is not None:
             cancel(answer)
         raise
