@@ -102,8 +102,10 @@ nb::dict read_annotations_json(int descriptor, bool masks, int threads, std::siz
     return out;
 }
 
-// A detections reader's caps: (by image, limit, part of each known class, parts, part of others).
-using CapTuple = std::tuple<bool, std::int64_t, In<std::int32_t>, std::int32_t, std::int32_t>;
+// A detections reader's caps: (by image, limit, part of each known class, parts, part of others,
+// scores that enough rows of the first groups are known to have).
+using CapTuple =
+    std::tuple<bool, std::int64_t, In<std::int32_t>, std::int32_t, std::int32_t, In<double>>;
 // Where detections count: images and classes of objects, and lists of classes verified absent.
 using CellTuple =
     std::tuple<In<std::int32_t>, In<std::int32_t>, In<std::int64_t>, In<std::int32_t>>;
@@ -125,13 +127,14 @@ Collector make_collector(In<std::int64_t> image_ids, In<std::int64_t> category_i
                          std::size_t room, std::size_t mask_bytes, const std::string& folder,
                          int threads) {
     std::vector<Cap> limits;
-    for (const auto& [by_image, limit, part, parts, others] : caps)
+    for (const auto& [by_image, limit, part, parts, others, reached] : caps)
         limits.push_back({.by_image = by_image,
                           .limit = limit,
                           .part = {part.data(), part.data() + part.size()},
                           .parts = parts,
                           .others = others,
-                          .floors = Floors(static_cast<std::size_t>(limit))});
+                          .floors = Floors(static_cast<std::size_t>(limit),
+                                           {reached.data(), reached.data() + reached.size()})});
     Collector collector(
         std::move(limits),
         cells ? cells_of(*cells, image_ids.size(), category_ids.size()) : VerifiedCells(),

@@ -1,8 +1,10 @@
 #include "collect.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <limits>
+#include <utility>
 
 #include "rank.hpp"
 
@@ -34,6 +36,11 @@ void append_picked(Column<T>& column, const T* values, const std::vector<std::in
 }
 
 }  // namespace
+
+Floors::Floors(std::size_t limit, std::vector<double> reached)
+    : limit_(limit), reached_(std::move(reached)) {
+    for (double& score : reached_) score = std::nextafter(score, -kInfinity);
+}
 
 void Floors::note(std::size_t group, double score) {
     std::vector<double>& best = best_[group];

@@ -17,9 +17,14 @@ namespace lvdet {
 // never more than it really has to.
 class Floors {
    public:
-    explicit Floors(std::size_t limit) : limit_(limit) {}
+    // `reached` are scores that enough rows elsewhere have, of the first groups: a row with exactly
+    // such a score may still come before them.
+    explicit Floors(std::size_t limit, std::vector<double> reached = {});
     void resize(std::size_t groups) {
-        floor_.resize(groups, limit_ ? -kInfinity : kInfinity);
+        for (std::size_t group = floor_.size(); group < groups; ++group)
+            floor_.push_back(!limit_                   ? kInfinity
+                             : group < reached_.size() ? reached_[group]
+                                                       : -kInfinity);
         best_.resize(groups);
     }
     // A row that comes now could be among the best; equal scores lose to earlier ones.
@@ -32,7 +37,7 @@ class Floors {
    private:
     static constexpr double kInfinity = std::numeric_limits<double>::infinity();
     std::size_t limit_;
-    std::vector<double> floor_;
+    std::vector<double> reached_, floor_;
     std::vector<std::vector<double>> best_;  // of each group, up to half as many again as `limit`
 };
 

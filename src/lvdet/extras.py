@@ -14,6 +14,7 @@ MODULES = {
     "report": ("plotly", "jinja2", "markupsafe", "PIL"),
     "figures": ("kaleido",),
     "remote": ("pyarrow", "huggingface_hub"),
+    "cluster": ("ray", "pyarrow"),
     "train": ("torch", "torchvision", "safetensors", "PIL"),
 }
 #: Packages that pip knows by another name.

@@ -125,6 +125,9 @@ def test_what_needs_an_extra_says_which(tmp_path: Path) -> None:
         ("report", gt, dt, "-o", tmp_path / "page.html"): (
             "a report needs plotly: pip install 'lvdet[report]'"
         ),
+        ("evaluate", gt, dt, "--cluster", "local[2]"): (
+            "--cluster needs ray: pip install 'lvdet[cluster]'"
+        ),
         ("train", config): "training needs torch: pip install 'lvdet[train]'",
         ("predict", tmp_path, images, "-o", out): (
             "prediction needs torch: pip install 'lvdet[train]'"
@@ -149,4 +152,4 @@ def test_every_extra_is_one_of_pip_s(name: str) -> None:
     packages = {"PIL": "pillow", "markupsafe": "jinja2"}
     texts = " ".join(PROJECT["optional-dependencies"][name])
     for module in MODULES[name]:
-        assert re.search(rf"\b{packages.get(module, module)}>=", texts), module
+        assert re.search(rf"\b{packages.get(module, module)}(\[[a-z,]+\])?>=", texts), module

@@ -221,3 +221,22 @@ def test_nothing_to_find_is_undefined() -> None:
     assert "nan" not in str(result)
     assert set(result.standing.values()) == {"undefined"}
     assert "no objects to detect" in result.verdict[0]
+
+
+def test_scores_of_a_large_file_are_those_that_budgets_keep(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What is read of such a file is more than that, and depends on the order of its rows."""
+    gt, _ = lvdet.simulate(images=30, classes=1, dets_per_image=1)
+    image = np.repeat(gt.images.ids, 400)
+    score = np.random.default_rng(0).random(len(image))
+    category = np.full(len(image), gt.categories.ids[0])
+    dt = lvdet.Detections.from_arrays(image, category, score, np.ones((len(image), 4)))
+    assert lvdet.audit(gt, dt).scores.detections == len(image)
+    monkeypatch.setattr(audit_module, "ROOM_WITH_BOXES", 100)
+    kept = np.isin(score, np.sort(score)[-10_000:])
+    for one in gt.images.ids:
+        kept |= np.isin(score, np.sort(score[image == one])[-300:])
+    scores = lvdet.audit(gt, dt).scores
+    assert scores.detections == kept.sum() < len(image)
+    assert scores.lowest == score[kept].min()

@@ -125,6 +125,7 @@ MEANINGS = {
     "starting": "the part of `seconds` before the first batches",
     "values": "a value for each column",
     "short_classes": "classes with fewer detections than the limit",
+    "skipped_shards": "what is wrong with the files that `--skip-bad-shards` left out",
     "standing": "`publishable`, `gameable`, … of each number",
     "threshold": "score threshold of the class",
     "tie_high": "highest AP over all orders of equal scores",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lvdet.cli.cluster_option import Cluster, SkipBadShards, placed
 from lvdet.cli.options import Annotations, DropDuplicates, ExactLvis, Iou, Outputs, Results, Threads
 from lvdet.cli.terminal import finish, progress_bar, require_outputs
 
@@ -19,6 +20,8 @@ def run(
     iou: Iou = None,
     exact_lvis: ExactLvis = False,
     drop_duplicates: DropDuplicates = False,
+    cluster: Cluster = None,
+    skip_bad_shards: SkipBadShards = False,
     threads: Threads = None,
 ) -> None:
     """Report which numbers are safe to publish.
@@ -30,7 +33,7 @@ def run(
 
     from lvdet.studies.audit import audit
 
-    result = audit(
+    result = placed(audit, cluster, skip_bad_shards)(
         ground_truth,
         detections,
         iou=iou,

@@ -7,6 +7,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
+from lvdet.cli.cluster_option import Cluster, SkipBadShards, placed
 from lvdet.cli.options import (
     Annotations,
     DetectionsOutput,
@@ -125,6 +126,8 @@ def fit(
     iou: Iou = None,
     iou_threshold: IouThreshold = 0.75,
     dets_per_class: DetsPerClass = 10_000,
+    cluster: Cluster = None,
+    skip_bad_shards: SkipBadShards = False,
     threads: Threads = None,
 ) -> None:
     """Fit a calibrator.
@@ -135,7 +138,8 @@ def fit(
     from lvdet.calibration.calibrator import Calibrator
 
     require_target(output, (".json",))
-    calibrator = Calibrator(method, grouping=grouping, missing=missing).fit(
+    fit = Calibrator(method, grouping=grouping, missing=missing).fit
+    calibrator = placed(fit, cluster, skip_bad_shards)(
         ground_truth,
         detections,
         iou=iou,

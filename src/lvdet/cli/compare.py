@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from lvdet.cli.cluster_option import Cluster, SkipBadShards, placed
 from lvdet.cli.floors import FAILED
 from lvdet.cli.options import Annotations, DropDuplicates, ExactLvis, Iou, RowOutputs, Threads
 from lvdet.cli.terminal import fail, finish, progress_bar, require_outputs
@@ -66,6 +67,8 @@ def run(
     output: RowOutputs = None,
     exact_lvis: ExactLvis = False,
     drop_duplicates: DropDuplicates = False,
+    cluster: Cluster = None,
+    skip_bad_shards: SkipBadShards = False,
     threads: Threads = None,
 ) -> int:
     """Compare detectors, with confidence intervals.
@@ -79,7 +82,7 @@ def run(
 
     from lvdet.comparison.compare import compare
 
-    result = compare(
+    result = placed(compare, cluster, skip_bad_shards)(
         ground_truth,
         detections,
         runs=runs,

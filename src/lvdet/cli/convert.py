@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from lvdet.cli.cluster_option import Cluster, placed
 from lvdet.cli.options import DetectionsOutput, ImagesOf, Results, Summary, Threads
 from lvdet.cli.targets import require_target
 from lvdet.cli.terminal import progress_bar
@@ -64,6 +65,7 @@ def run(
         ),
     ] = None,
     summary: Summary = None,
+    cluster: Cluster = None,
     threads: Threads = None,
 ) -> None:
     """Convert detections between formats.
@@ -76,7 +78,7 @@ def run(
 
     require_target(output, WRITTEN)
     require_target(summary, (".json",))
-    written, found = convert(
+    written, found = placed(convert, cluster, place=0)(
         detections,
         output,
         dets_per_class=dets_per_class,

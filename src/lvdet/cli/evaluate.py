@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lvdet.cli.cluster_option import Cluster, PlanOnly, SkipBadShards, placed, print_plan
 from lvdet.cli.floors import FAILED, parse_floor, shortfalls
 from lvdet.cli.options import Annotations, DropDuplicates, ExactLvis, Iou, Outputs, Results, Threads
 from lvdet.cli.targets import require_target
@@ -36,6 +37,7 @@ Examples:
   lvdet evaluate gt.json results.json --like yoloe
   lvdet evaluate gt.json results.json --fail-under AP=0.3 --fail-under old.APr=0.2
   lvdet evaluate gt.json results.json --errors
+  lvdet evaluate gt.json 'shards/*.parquet' --cluster local[8]
 """
 
 
@@ -123,6 +125,9 @@ def run(
     output: Outputs = None,
     exact_lvis: ExactLvis = False,
     drop_duplicates: DropDuplicates = False,
+    cluster: Cluster = None,
+    skip_bad_shards: SkipBadShards = False,
+    nodes: PlanOnly = None,
     threads: Threads = None,
 ) -> int:
     """Compute AP-Old, AP-Fixed and AP-Pool."""
@@ -130,12 +135,16 @@ def run(
     floors = [parse_floor(text) for text in fail_under or []]
     require_target(class_table, (".csv",))
 
-    from lvdet.evaluation.load_pair import load_pair
-    from lvdet.evaluation.protocols import Plan, evaluate_pair
+    from lvdet.evaluation.protocols import Plan, evaluate_plan
     from lvdet.limits.budgets import parse_budget
     from lvdet.matching.match_options import MatchOptions
 
-    for name, given in (("--exact-lvis", exact_lvis), ("--like", like is not None)):
+    others = {
+        "--exact-lvis": exact_lvis,
+        "--like": like is not None,
+        "--cluster": cluster is not None,
+    }
+    for name, given in others.items():
         if errors and given:
             raise InputError(f"--errors cannot be combined with {name}")
     plan = Plan(
@@ -148,6 +157,10 @@ def run(
         like,
         parse_limits(agnostic_recall),
     )
+    if nodes is not None:
+        options = MatchOptions(iou, exact_lvis=exact_lvis)
+        print_plan(cluster, ground_truth, detections, nodes, plan=plan, options=options)
+        return 0
     diagnosis: Diagnosis | None = None
     if errors:
         from lvdet.diagnosis.diagnose import evaluate_and_diagnose
@@ -161,16 +174,14 @@ def run(
             progress=progress_bar,
         )
     else:
-        options = plan.options(MatchOptions(iou, exact_lvis=exact_lvis))
-        read = load_pair(
+        result = placed(evaluate_plan, cluster, skip_bad_shards)(
             ground_truth,
             detections,
-            plan.needs,
-            options,
+            plan=plan,
+            options=MatchOptions(iou, exact_lvis=exact_lvis),
             drop_duplicates=drop_duplicates,
             progress=progress_bar,
         )
-        result = evaluate_pair(read, plan)
     failed = shortfalls(result, floors)
     warnings = result.warnings
     if diagnosis is not None and "fixed" not in result:  # otherwise they are included already

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lvdet.cli.cluster_option import Cluster, SkipBadShards, placed
 from lvdet.cli.options import DropDuplicates, ExactLvis, Iou, RowOutputs, Threads
 from lvdet.cli.terminal import finish, note, progress_bar, require_outputs
 from lvdet.errors import InputError
@@ -78,6 +79,8 @@ def run(
     exact_lvis: ExactLvis = False,
     drop_duplicates: DropDuplicates = False,
     output: RowOutputs = None,
+    cluster: Cluster = None,
+    skip_bad_shards: SkipBadShards = False,
     threads: Threads = None,
 ) -> None:
     """Compute AP under many budgets.
@@ -108,7 +111,7 @@ def run(
     if with_files:
         assert ground_truth is not None
         assert detections is not None
-        result = sweep(
+        result = placed(sweep, cluster, skip_bad_shards)(
             ground_truth,
             detections,
             dets_per_image=images,

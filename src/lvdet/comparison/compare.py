@@ -392,9 +392,11 @@ def _facts(pairs: Sequence[Pair], names: Sequence[str], runs: int) -> dict[str, 
     facts = pairs[0].facts()
     del facts["detection_count"]
     facts.pop("duplicates_dropped", None)
+    facts.pop("skipped_shards", None)
     facts["detections"] = [
         {"name": name, "source": pair.results.source, "detection_count": pair.results.total}
         | ({} if pair.dropped is None else {"duplicates_dropped": pair.dropped})
+        | ({"skipped_shards": pair.skipped} if pair.skipped else {})
         for name, pair in zip([name for name in names for _ in range(runs)], pairs, strict=True)
     ]
     return facts | ({} if runs == 1 else {"runs": runs})

@@ -14,6 +14,7 @@ from lvdet.evaluation.pair import Pair
 from lvdet.evaluation.summary import number_name
 from lvdet.evaluation.truncation import Cut, Cuts
 from lvdet.limits.budgets import Budget
+from lvdet.tables.description import counted
 from lvdet.tables.ground_truth import GroundTruth
 from lvdet.tables.results import Results
 
@@ -119,6 +120,9 @@ def reading_warnings(pair: Pair) -> list[str]:
     files are interpreted differently than by the reference tools."""
     gt, results, exact_lvis = pair.gt, pair.results, pair.options.exact_lvis
     found = []
+    if pair.skipped:
+        left = counted(len(pair.skipped), "shard")
+        found.append(f"{results.source}: {left} left out; the first: {pair.skipped[0]}")
     if not results.total:
         found.append(f"{results.source} has no detections, so its AP is meaningless.")
     found += [str(finding) for finding in pair.findings]

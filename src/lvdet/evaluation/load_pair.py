@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from lvdet.errors import InputError
 from lvdet.evaluation.class_subsets import require_known_class
 from lvdet.evaluation.pair import Pair
+from lvdet.evaluation.pair_source import PairSource
 from lvdet.files.annotation_files import read_ground_truth
 from lvdet.files.detection_files import (
     may_have_masks,
@@ -33,8 +34,9 @@ FilePath: TypeAlias = str | os.PathLike[str]
 #: The accepted types of annotations and of detections.
 Annotations: TypeAlias = GroundTruth | FilePath
 DetectionSource: TypeAlias = Detections | FilePath | list[FilePath]
-#: The same, or results already read, so that several evaluations can share one file.
-ResultSource: TypeAlias = DetectionSource | Results
+#: The same, or results already read, so that several evaluations can share one file; or what makes
+#: a pair itself.
+ResultSource: TypeAlias = DetectionSource | Results | PairSource
 
 
 def load_pair(
@@ -58,6 +60,10 @@ def load_pair(
         raise InputError(f"annotations are of type {type(gt).__name__}, expected a table or a path")
     if not isinstance(gt, GroundTruth):
         gt = input_path(gt)
+    if isinstance(detections, PairSource):
+        if needs is None or drop_duplicates:
+            raise InputError(f"{detections.name} is in shards, but this needs all rows together")
+        return detections.pair(gt, needs, options, progress)
     iou = options.iou
     files = named_files(detections)
     results: Results | None = None

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from lvdet.errors import InputError
 from lvdet.evaluation.average_precision import Curves, Known, Ties, class_curves
 from lvdet.evaluation.class_subsets import counted_classes, restricted
 from lvdet.evaluation.pooled import Pools
@@ -58,6 +59,8 @@ class Pair:
         self.gt, self.results, self.options = gt, results, options
         self.iou: str = options.iou
         self.files = list(files)
+        #: What is wrong with the shards that were left out.
+        self.skipped: list[str] = []
         self._matches = matches
         self.dropped = dropped
         self._groups = gt.categories.groups()
@@ -267,6 +270,7 @@ class Pair:
             "detection_count": self.results.total,
             "exact_lvis": self.options.exact_lvis,
             **dropped,
+            **({"skipped_shards": self.skipped} if self.skipped else {}),
             "files": self.files,
         }
 
@@ -284,6 +288,8 @@ class Pair:
         return take(self.results.ranking.image, self.matches.detection)
 
     def _match(self, options: MatchOptions) -> Matches:
+        if not self.results.matchable:
+            raise InputError(f"{self.results.source} was matched in parts and has no boxes left")
         return self.results.placed(match(self.gt, self.results.detections, options))
 
     def _part(

@@ -190,12 +190,31 @@ def evaluate(
     plan = Plan(
         protocols, dets_per_image, dets_per_class, classes, groups, budgets, like, agnostic_recall
     )
-    options = plan.options(MatchOptions(iou, thresholds, exact_lvis))
+    return evaluate_plan(
+        gt,
+        detections,
+        plan=plan,
+        options=MatchOptions(iou, thresholds, exact_lvis),
+        drop_duplicates=drop_duplicates,
+        progress=progress,
+    )
+
+
+def evaluate_plan(
+    gt: Annotations,
+    detections: ResultSource,
+    *,
+    plan: Plan,
+    options: MatchOptions,
+    drop_duplicates: bool = False,
+    progress: Progress | None = None,
+) -> Evaluation:
+    """`evaluate` with its other arguments as values."""
     pair = load_pair(
         gt,
         detections,
         plan.needs,
-        options,
+        plan.options(options),
         drop_duplicates=drop_duplicates,
         progress=progress,
     )

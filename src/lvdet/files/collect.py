@@ -38,6 +38,8 @@ class Cap:
     part:   [C] int32, the part of each class of the annotations, -1 for none
     parts:  the number of parts of an image
     others: the part of classes that the annotations do not have, -1 for none
+    floors: scores that so many rows of other files have, of the first classes, where known: rows
+        with lower ones are not among the best
     """
 
     by_image: bool
@@ -45,6 +47,7 @@ class Cap:
     part: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
     parts: int = 1
     others: int = 0
+    floors: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
         require_limit(self.limit)
@@ -93,12 +96,17 @@ class MaskedFiles:
 
 
 def new_collector(
-    caps: Sequence[Cap] = (), gt: GroundTruth | None = None, *, every_box: bool = False
+    caps: Sequence[Cap] = (),
+    gt: GroundTruth | None = None,
+    *,
+    every_box: bool = False,
+    room: int | None = None,
 ) -> _native.Collector:
     """A collector of rows: of all rows, or of those that a cap can keep.
 
     If the annotations are known, images and classes are numbered as in them, and boxes and masks
-    are kept only in cells that count, unless `every_box` is set.
+    are kept only in cells that count, unless `every_box` is set. With caps, up to `room` rows are
+    all kept.
     """
     none = np.zeros(0, dtype=np.int64)
     cells = None
@@ -117,12 +125,14 @@ def new_collector(
             gt.negative.offsets,
             gt.negative.category,
         )
+    if room is None:
+        room = ROOM_WITH_BOXES if cells is None else ROOM
     return _native.Collector(
         none if gt is None else gt.images.ids,
         none if gt is None else gt.categories.ids,
-        [(cap.by_image, cap.limit, cap.part, cap.parts, cap.others) for cap in caps],
+        [(cap.by_image, cap.limit, cap.part, cap.parts, cap.others, cap.floors) for cap in caps],
         cells,
-        ROOM_WITH_BOXES if cells is None else ROOM,
+        room,
         MASK_BYTES,
         _temporary_folder(),
         thread_count(),

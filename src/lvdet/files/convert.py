@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from lvdet.errors import InputError
@@ -19,11 +19,12 @@ from lvdet.files.parquet import LateColumnsError, declared_box_format
 from lvdet.files.progress import Progress, track
 from lvdet.files.repair import Repair
 from lvdet.files.stream import detection_tables
+from lvdet.files.table_source import TableSource
 from lvdet.tables.detections import Detections
 
 
 def convert(
-    source: str | os.PathLike[str] | list[str | os.PathLike[str]],
+    source: str | os.PathLike[str] | list[str | os.PathLike[str]] | TableSource,
     target: str | os.PathLike[str],
     *,
     dets_per_class: int | None = None,
@@ -59,6 +60,23 @@ def convert(
         table = table if masks else replace(table, masks=None, boxes_given=True)
         return table if change is None else change(table)
 
+    if isinstance(source, TableSource):
+        found = 0
+
+        def counted() -> Iterator[Detections]:
+            nonlocal found
+            for table, rows in source.tables(
+                masks=masks,
+                dets_per_class=dets_per_class,
+                dets_per_image=dets_per_image,
+                images=known,
+                change=changed,
+                progress=progress,
+            ):
+                found += rows
+                yield table
+
+        return write_tables(counted(), target), found
     if dets_per_class is None and dets_per_image is None:
         try:
             with track(progress, "converting") as update:
@@ -83,7 +101,7 @@ def convert(
 
 def _left_to_repair(source: object, box_format: str) -> str:
     """The box format still to convert: Parquet files that declare theirs are read accordingly."""
-    files = named_files(source)
+    files = source if isinstance(source, TableSource) else named_files(source)
     if box_format == "xywh" or files is None:
         return box_format
     declared = {

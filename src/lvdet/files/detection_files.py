@@ -147,14 +147,15 @@ def read_results(
     *,
     masks: bool = True,
     every_box: bool = False,
+    room: int | None = None,
     progress: Progress | None = None,
 ) -> Results:
     """Reads what evaluating against `gt` needs: image, class and score of every row, and boxes and
     masks of the rows in cells that count (with `every_box`, of all rows); of both, only the rows
-    that the caps can keep."""
+    that the caps can keep. Files of up to `room` rows are read whole."""
 
     def collector_of_pair() -> _native.Collector:
-        return new_collector(caps, gt, every_box=every_box)
+        return new_collector(caps, gt, every_box=every_box, room=room)
 
     with track(progress, "reading results") as update:
         collector, reports = _collect(

@@ -34,6 +34,9 @@ class RemotePath(os.PathLike[str]):
         self._arriving: Arriving | None = None
         self._hash: str | None = None
 
+    def __reduce__(self) -> tuple[type[RemotePath], tuple[str, int | None]]:
+        return RemotePath, (self._address, self._size)  # other processes fetch it themselves
+
     def __fspath__(self) -> str:
         return self._address
 

@@ -14,9 +14,10 @@ from lvdet.evaluation.class_subsets import counted_classes
 from lvdet.evaluation.pair import Pair
 from lvdet.matching.match import AREAS, match
 from lvdet.matching.match_options import MatchOptions
-from lvdet.partials.part_columns import PartColumns, file_order
+from lvdet.partials.part_columns import PartColumns
 from lvdet.partials.truth_facts import facts_of, no_lists, objects_of_cells
 from lvdet.tables.categories import Categories
+from lvdet.tables.columns import take
 from lvdet.tables.detections import Detections
 from lvdet.tables.ground_truth import GroundTruth, Images
 from lvdet.tables.masks import no_masks
@@ -44,7 +45,7 @@ class Form:
 
 def part_of(
     gt: GroundTruth,
-    detections: Detections,
+    results: Results,
     options: MatchOptions,
     selected: NDArray[np.int64],
     *,
@@ -52,34 +53,45 @@ def part_of(
     image_ids: NDArray[np.int64],
     own_truth: bool,
 ) -> PartColumns:
-    """All rows of a table as columns.
+    """All rows of results as columns.
 
     options: with an iou; selected: rows of the evaluated classes; position: [N] the place of each
-    row in the whole, rising in each image; image_ids: all images of the part, rising
+    row of the ranking in the whole, rising in each image; image_ids: all images of the part, rising
     """
-    matches = match(gt, detections, options)
-    ranking = Results.of(detections).ranking
-    category_ids = np.sort(detections.category_ids[np.unique(detections.category)])
+    ranking, detections = results.ranking, results.detections
+    matches = results.placed(match(gt, detections, options))
+    present = _native.count_rows(ranking.category, len(ranking.category_ids))
+    category_ids = np.sort(ranking.category_ids[(present > 0) | (results.per_class > 0)])
     if own_truth:
         category_ids = np.union1d(category_ids, gt.categories.ids)
-    image = rows_of(image_ids, detections.image_ids)[detections.image]
-    place = rows_of(category_ids, detections.category_ids)
-    category = place[detections.category]
-    category_rows = _native.count_rows(category, len(category_ids))
-    image_rows = _native.count_rows(image, len(image_ids))
-    scores = ScoreFacts.of(category, detections.score, len(category_ids))
+    of_image = rows_of(image_ids, ranking.image_ids)
+    place = rows_of(category_ids, ranking.category_ids)
+    image, category = take(of_image, ranking.image), take(place, ranking.category)
+    here, held = of_image >= 0, place >= 0
+    image_rows = np.zeros(len(image_ids), dtype=np.int64)
+    image_rows[of_image[here]] = results.per_image[here]
+    scores = results.scores
+    if scores is None:
+        scores = ScoreFacts.of(ranking.category, ranking.score, len(place))
     counting = counted_classes(gt, ranking, selected, options.exact_lvis)
-    in_budgets = np.zeros(len(category_ids), dtype=np.uint8)
-    counted = np.ones(len(place), dtype=bool) if counting is None else counting
-    in_budgets[place[place >= 0]] = counted[place >= 0]
+    classes = [
+        *(results.per_class, scores.lowest, scores.highest, scores.outside),
+        np.ones(len(place), dtype=bool) if counting is None else counting,
+    ]
+    empty = [0, np.inf, -np.inf, 0, 0]  # classes of the annotations without detections
+    of_class = []
+    for column, nothing in zip(classes, empty, strict=True):
+        ordered = np.full(len(category_ids), nothing, dtype=column.dtype)
+        ordered[place[held]] = column[held]
+        of_class.append(ordered)
     drawn = np.zeros(0, dtype=np.int32)
     drawn_place = drawn
     cells = drawn, drawn, np.zeros((0, len(matches.areas) + 1), dtype=np.int32)
     if own_truth:
-        of_image, of_category, objects = objects_of_cells(gt, options.exact_lvis)
+        cell_image, cell_category, objects = objects_of_cells(gt, options.exact_lvis)
         cells = (
-            rows_of(image_ids, gt.images.ids)[of_image],
-            rows_of(category_ids, gt.categories.ids)[of_category],
+            rows_of(image_ids, gt.images.ids)[cell_image],
+            rows_of(category_ids, gt.categories.ids)[cell_category],
             objects,
         )
     else:
@@ -92,19 +104,20 @@ def part_of(
     contested, reached = matches.contested
     in_table = np.empty(len(matches), dtype=np.int32)
     in_table[order] = np.arange(len(matches), dtype=np.int32)
+    boxed = np.arange(len(detections), dtype=np.int32) if results.rows is None else results.rows
+    category_rows, lowest, highest, outside, in_budgets = of_class
     part = PartColumns(
         *(image_ids, image_rows, category_ids, category_rows),
-        *(scores.lowest, scores.highest, scores.outside, in_budgets),
-        *(image, category, detections.score, position),
+        *(lowest, highest, outside, in_budgets.astype(np.uint8)),
+        *(image, category, ranking.score, position),
         matches.detection[order],
         *outcomes.columns,
         *(in_table[contested], reached),
-        np.arange(len(detections), dtype=np.int32),
-        detections.box,
+        *(boxed, detections.box),
         *(drawn, drawn_place),
         *cells,
     )
-    return part.taken(file_order(position, image))
+    return part.in_file_order()
 
 
 def pair_of(
@@ -136,6 +149,7 @@ def pair_of(
         part.image_rows,
         part.category_rows,
         ScoreFacts(part.lowest, part.highest, part.outside),
+        matchable=False,
     )
     if len(part.objects):
         truth = np.zeros((len(gt.categories), part.objects.shape[1] - 1), dtype=np.int64)

@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from lvdet.limits.budgets import Budget, PerImage, apply
 from lvdet.matching.match import AREAS
+from lvdet.partials.needed_rows import Request, needed_rows
 from lvdet.tables.results import Ranking
 
 Size: TypeAlias = str | int
@@ -142,26 +142,31 @@ class PartColumns:
             box=self.box[of_boxed],
         )
 
-    def needed(self, budgets: Sequence[Budget]) -> PartColumns:
-        """Without rows that none of the budgets, each applied first, can keep. Rows of the drawn
-        images stay, and so do the best of each image whatever their class, which show whether a
-        file was truncated."""
+    def needed(self, requests: Sequence[Request]) -> PartColumns:
+        """Without rows that none of the requests, of classes as the part numbers them, can use.
+        Rows of the drawn images stay."""
+        part = self.sampled()
+        keep = needed_rows(self.ranking(""), requests, part.whole_images())
+        return part if keep is None else part.taken(np.flatnonzero(keep))
+
+    def sampled(self) -> PartColumns:
+        """With the boxes of the drawn images alone, and with the first of these."""
         drawn = self._drawn_images()
-        ranking = self.ranking("")
-        counting = self.in_budgets.view(np.bool_)
-        among = None if counting.all() else counting[self.category]
-        questions = [(budget, among) for budget in budgets]
-        if among is not None:
-            questions += [(one, None) for one in budgets if isinstance(one, PerImage)]
+        boxed = drawn.whole_images()[self.image[self.boxed]]
+        return replace(drawn, boxed=self.boxed[boxed], box=self.box[boxed])
+
+    def whole_images(self) -> NDArray[np.bool_]:
+        """[I] the drawn images."""
         whole = np.zeros(len(self.image_ids), dtype=bool)
-        whole[drawn.drawn] = True
-        keep = whole[self.image]
-        boxed = keep[self.boxed]
-        for budget, rows in questions:
-            kept = apply([budget], ranking, among=rows)
-            keep |= True if kept is None else kept
-        part = replace(drawn, boxed=self.boxed[boxed], box=self.box[boxed])
-        return part if keep.all() else part.taken(np.flatnonzero(keep))
+        whole[self.drawn] = True
+        return whole
+
+    def in_file_order(self) -> PartColumns:
+        """The rows by position, equal positions by image, and then as they are."""
+        position, image = self.position, self.image
+        if (position[1:] > position[:-1]).all():
+            return self
+        return self.taken(np.lexsort((image, position)))
 
     def without_images(self, gone: NDArray[np.bool_]) -> PartColumns:
         """Without some images ([I]) and their rows."""
@@ -242,13 +247,7 @@ def joined(parts: Sequence[PartColumns]) -> PartColumns:
         "outside": outside,
         "in_budgets": in_budgets,
     }
-    whole = PartColumns(**columns)
-    return whole.taken(file_order(whole.position, whole.image))
-
-
-def file_order(position: NDArray[np.int64], image: NDArray[np.int32]) -> NDArray[np.int64]:
-    """The rows by position, equal positions by image, and then as they are."""
-    return np.lexsort((image, position))
+    return PartColumns(**columns).in_file_order()
 
 
 def _moved(

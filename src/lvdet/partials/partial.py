@@ -20,6 +20,7 @@ from lvdet.files.detection_files import named_files, read_detections
 from lvdet.limits.budgets import Budget
 from lvdet.matching.match_options import MatchOptions
 from lvdet.partials.contribution import Form, own_annotations, pair_of, part_of
+from lvdet.partials.needed_rows import Request, requests_of
 from lvdet.partials.part_bytes import from_bytes, to_bytes
 from lvdet.partials.part_columns import PartColumns, joined
 from lvdet.partials.part_settings import PartSettings
@@ -29,6 +30,7 @@ from lvdet.tables.description import counted, describe_line
 from lvdet.tables.detections import Detections, encode_ids
 from lvdet.tables.ground_truth import GroundTruth
 from lvdet.tables.problems import rows_of
+from lvdet.tables.results import Results
 
 #: The name in messages of detections from parts with different names.
 SEVERAL = "detections"
@@ -210,7 +212,7 @@ def partial_of(
     if len(unknown) and images is not None:
         raise InputError(f"image_id {image_ids[unknown[0]]} is not in {gt.source}")
     part = part_of(
-        *(gt, detections, compared, plan.selected(gt)),
+        *(gt, Results.of(detections), compared, plan.selected(gt)),
         position=positions,
         image_ids=image_ids,
         own_truth=own_truth,
@@ -219,7 +221,7 @@ def partial_of(
     form = Form(compared.iou, has_masks, detections.boxes_given, mask_digest)
     return Partial(
         settings,
-        part.needed(settings.budgets),
+        part.needed(_requests(part, settings)),
         form if len(detections) else None,
         detections.source,
     )
@@ -242,9 +244,15 @@ def merge_partials(partials: Sequence[Partial], *, drop_repeated: bool = False) 
     parts = _without_repeats(partials) if drop_repeated else partials
     _require_different_images(parts)
     sources = {one.source for one in partials}
-    part = joined([one.part for one in parts]).needed(first.settings.budgets)
+    whole = joined([one.part for one in parts])
+    part = whole.needed(_requests(whole, first.settings))
     source = first.source if len(sources) == 1 else SEVERAL
     return Partial(first.settings, part, forms[0] if forms else None, source)
+
+
+def _requests(part: PartColumns, settings: PartSettings) -> list[Request]:
+    counting = part.in_budgets.view(np.bool_)
+    return requests_of(settings.budgets, None if counting.all() else counting)
 
 
 def _without_repeats(partials: Sequence[Partial]) -> list[Partial]:

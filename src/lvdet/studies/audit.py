@@ -3,15 +3,19 @@ re-ranking raises AP."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from lvdet.evaluation.input_warnings import reading_warnings
 from lvdet.evaluation.load_pair import Annotations, ResultSource, load_pair
+from lvdet.evaluation.pair import Pair
 from lvdet.evaluation.protocols import FIXED_PER_CLASS, old_budget
 from lvdet.evaluation.truncation import Cuts
+from lvdet.files.collect import ROOM_WITH_BOXES
 from lvdet.files.progress import Progress
-from lvdet.limits.budgets import PerClass, PerImage
+from lvdet.limits.budgets import Budget, PerClass, PerImage
 from lvdet.limits.needs import Need
 from lvdet.matching.match_options import MatchOptions
 from lvdet.studies.audit_result import Audit, ShortClass
@@ -74,11 +78,22 @@ def audit(
         },
         reranked=reranked,
         search=search,
-        scores=ScoreDigits.of(results.ranking.score),
+        scores=ScoreDigits.of(_scores(pair, [old, fixed])),
         inputs=pair.facts(),
         implausible=pair.findings,
         warnings=reading_warnings(pair),
     )
+
+
+def _scores(pair: Pair, budgets: Sequence[Budget]) -> NDArray[np.float64]:
+    """The scores of all detections; of a large file, of which not all are read, only the scores
+    that the budgets keep."""
+    score = pair.results.ranking.score
+    if pair.results.total <= ROOM_WITH_BOXES:
+        return score
+    kept = [pair.kept([budget]) for budget in budgets]
+    masks = [mask for mask in kept if mask is not None]
+    return score if len(masks) < len(kept) else score[np.logical_or.reduce(masks)]
 
 
 def _short(categories: Categories, counts: NDArray[np.int64]) -> list[ShortClass]:

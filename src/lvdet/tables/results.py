@@ -72,6 +72,7 @@ class Results:
     per_image, per_class: int64, their number for each of `ranking`'s image and category ids
     scores:     facts about all scores of each of `ranking`'s category ids; None if only the scores
                 in the ranking are known
+    matchable:  False where parts were matched on their own, and only boxes of a sample are left
     """
 
     ranking: Ranking
@@ -81,6 +82,7 @@ class Results:
     per_image: NDArray[np.int64]
     per_class: NDArray[np.int64]
     scores: ScoreFacts | None = None
+    matchable: bool = True
 
     def __repr__(self) -> str:
         held = f"{len(self.ranking):,} ranked, {len(self.detections):,} with boxes"
