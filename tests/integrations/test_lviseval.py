@@ -71,6 +71,7 @@ def files(tmp_path: Path) -> tuple[Path, list[Json]]:
     return path, results
 
 
+@pytest.mark.filterwarnings("ignore:__array__ implementation")
 def test_methods_of_annotations_are_lvis_s(tmp_path: Path) -> None:
     path, _ = files(tmp_path)
     with warnings.catch_warnings():

@@ -96,7 +96,7 @@ def device_of(name: str | None) -> torch.device:
             f"--device is {name!r}, expected a name such as cuda, cuda:1 or cpu"
         ) from None
     if device.type == "cuda" and not gpus:
-        raise InputError("--device is {name!r}, but PyTorch finds no GPU")
+        raise InputError(f"--device is {name!r}, but PyTorch finds no GPU")
     if device.type == "cuda" and (device.index or 0) >= gpus:
         raise InputError(f"--device is {name!r}, but there are {gpus} GPUs")
     if device.type == "cuda" and device.index is not None:
