@@ -1,10 +1,11 @@
 """Measures which lines and branches the tests run: `python tests/measure_coverage.py [-- TESTS]`.
 
-lvdet is built with gcc's --coverage into an environment below build/coverage, and the tests of
-`make test` run in it; what follows `--` replaces them. Processes that tests start count too, but
-not those that they kill. Prints the shares of the package's lines and branches and of the native
-code's lines, and exits with 1 if one is below 95%. Lists of what did not run are in build/coverage:
-python.txt and native.txt.
+lvdet is built with gcc's --coverage into an environment below build/coverage. The tests of
+`make test` run in it, and then the long ones that reach what no other test does; what follows `--`
+replaces them all. Processes that tests start count too, but not those that they kill.
+
+Prints the shares of the package's lines and branches and of the native code's lines, and exits with
+1 if one is below 95%. Lists of what did not run are in build/coverage: python.txt and native.txt.
 """
 
 from __future__ import annotations
@@ -28,16 +29,26 @@ NOT_COUNTED = (
     "not more_threads_than and not address_space and not memory and not seconds"
     " and not full_disk and not no_room"
 )
+#: Tests of several processes, of kernels and of whole detectors, long only because of their time.
+LONG = [
+    *("tests/experiments", "tests/cli/test_predict.py", "tests/training/weights"),
+    *("tests/training/model/test_gpu_kernels.py", "tests/inference/test_shared_prediction.py"),
+    *("tests/training/test_processes.py", "tests/training/test_two_processes.py"),
+    *("tests/training/data", "tests/reporting/test_report.py"),
+]
 
 
 def run_tests(python: Path, arguments: list[str]) -> bool:
     for counts in [*BUILD.glob("data*"), *BUILD.rglob("*.gcda")]:
         counts.unlink()
-    tests = arguments or ["-n", "2", "--dist", "worksteal", "-k", NOT_COUNTED]
+    usual = ["-n", "2", "--dist", "worksteal", "-k", NOT_COUNTED]
+    runs = [arguments] if arguments else [usual, [*usual, "-m", "long", *LONG]]
     command = [python, "-m", "coverage", "run", "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-    return (
-        subprocess.run([*command, *tests], cwd=ROOT, env=environment(), check=False).returncode == 0
-    )
+    codes = [
+        subprocess.run([*command, *tests], cwd=ROOT, env=environment(), check=False).returncode
+        for tests in runs
+    ]
+    return not any(codes)
 
 
 def environment() -> dict[str, str]:

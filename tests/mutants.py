@@ -202,7 +202,7 @@ def main() -> int:
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     taken = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     print(f"the tests take {taken:.0f} s of CPU time", flush=True)
-    seconds = int(3 * taken) + 10
+    seconds = int(1.5 * taken) + 5
     shares = [
         share_killed(kind, drawn(kind, count, given.seed, given.only), seconds)
         for kind, count in (("python", given.python), ("native", given.native))
