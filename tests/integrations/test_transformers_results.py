@@ -133,6 +133,8 @@ def test_metrics_of_batches_are_those_of_the_table() -> None:
     assert "old_APr" not in found
     assert metrics.result is not None
     assert found["fixed_AP"] == metrics.result["fixed"].AP
+    # The next evaluation begins anew: of two objects it finds one, which is recall 0 to 50 of 101.
+    assert metrics(first)["fixed_AP"] == pytest.approx(51 / 101 / 2)
 
 
 def test_what_cannot_be_evaluated_in_a_trainer() -> None:
