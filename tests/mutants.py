@@ -5,14 +5,15 @@ native  a sample of all changes of the matcher and the accumulator
 
 lvdet is built into an environment below build/mutants, where one change at a time is made. A change
 that does not compile, or compiles to the same code, is not counted. A test that fails, crashes or
-takes too long kills the mutant. Prints the mutants that survive, and how many were killed; exits
-with 1 if fewer than 90% were. `--seed` draws another sample; `--only TEXT` takes the mutants whose
+takes too long kills the mutant. Prints what became of each, and how many were killed; exits with 1
+if fewer than 90% were. `--seed` draws another sample; `--only TEXT` takes the mutants whose
 description contains the text.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import gc
 import importlib.util
 import os
@@ -50,29 +51,61 @@ NATIVE = {
     Path("native/accumulate.cpp"): ["accumulate.cpp"],
     Path("native/walk.hpp"): ["accumulate.cpp", "bootstrap.cpp"],
 }
-#: The quickest first: most mutants do not live to see the others.
-TESTS = [
-    *("tests/limits", "tests/native/test_kernels.py", "tests/evaluation/test_protocols.py"),
-    *("tests/parity/test_golden_metrics.py", "tests/evaluation/test_chains.py"),
-    *("tests/evaluation", "tests/tables", "tests/properties", "tests/parity/test_chain_parity.py"),
-    *(
-        "tests/studies/test_toy.py",
-        "tests/files/test_streaming.py",
-        "tests/reporting/test_figures.py",
-    ),
-    *("tests/comparison/test_bootstrap.py", "tests/files/test_bad_pairs.py"),
-]
+#: By the beginning of a path. The quickest first: most mutants do not live to see the others.
+TESTS = {
+    "src/lvdet/limits/": [
+        *("tests/limits", "tests/evaluation/test_chains.py"),
+        *("tests/properties/test_budgets_are_masks.py", "tests/files/test_streaming.py"),
+    ],
+    "src/lvdet/matching/": [
+        *("tests/parity/test_golden_metrics.py", "tests/files/test_bad_pairs.py"),
+        *("tests/evaluation/test_pair.py", "tests/native/test_kernels.py"),
+        *("tests/evaluation/test_protocols.py", "tests/evaluation/test_agnostic_recall.py"),
+    ],
+    "src/lvdet/evaluation/": [
+        *("tests/parity/test_golden_metrics.py", "tests/evaluation/test_protocols.py"),
+        *("tests/evaluation", "tests/tables/test_outcomes.py", "tests/reporting/test_figures.py"),
+    ],
+    "native/": [
+        *("tests/parity/test_golden_metrics.py", "tests/native/test_kernels.py"),
+        *("tests/tables/test_outcomes.py", "tests/evaluation/test_ties.py"),
+        *("tests/comparison/test_bootstrap.py", "tests/evaluation/test_protocols.py"),
+    ],
+}
+#: Tests that a limit of CPU time or memory changes.
+NOT_IN_TIME = "not more_threads_than and not memory"
 ENOUGH = 0.9
+OUTCOMES = {True: "killed", False: "SURVIVED", None: "same"}
 #: Imported once, not by each of the processes that test a mutant.
-SHARED = ("numpy", "lvis", "pycocotools.cocoeval", "pyarrow.parquet", "scipy.stats")
+SHARED = ("numpy", "lvis", "pycocotools.cocoeval", "pyarrow.parquet")
 
 
 def package() -> Path:
     return Path(sysconfig.get_path("purelib")) / "lvdet"
 
 
-def outcome(seconds: int) -> int:
-    """0 if the tests pass in a new process, within so many seconds of CPU time."""
+def beginning_of(path: str) -> str:
+    return next(beginning for beginning in TESTS if path.startswith(beginning))
+
+
+@functools.cache
+def time_enough(beginning: str) -> int:
+    """Seconds of CPU time in which these tests end, which pass without a mutant."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    if outcome(TESTS[beginning], 3600):
+        sys.exit(f"the tests of {beginning} fail without any change")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    taken = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    print(f"the tests of {beginning} take {taken:.0f} s of CPU time", flush=True)
+    return int(1.5 * taken) + 5
+
+
+def lives(path: str, seconds: int) -> bool:
+    return outcome(TESTS[beginning_of(path)], seconds) == 0
+
+
+def outcome(tests: Sequence[str], seconds: int) -> int:
+    """0 if tests pass in a new process, within so many seconds of CPU time."""
     process = os.fork()
     if process == 0:
         import pytest
@@ -83,8 +116,8 @@ def outcome(seconds: int) -> int:
         silence = os.open(os.devnull, os.O_RDWR)
         for stream in (0, 1, 2):
             os.dup2(silence, stream)
-        arguments = ["-x", "-q", "-p", "no:cacheprovider", "-k", "not more_threads_than"]
-        os._exit(int(pytest.main([*arguments, *TESTS])))
+        arguments = ["-x", "-q", "-p", "no:cacheprovider", "-k", NOT_IN_TIME]
+        os._exit(int(pytest.main([*arguments, *tests])))
     return os.waitpid(process, 0)[1]
 
 
@@ -93,7 +126,7 @@ def killed_python(mutant: Mutant, seconds: int) -> bool:
     original = place.read_text(encoding="utf-8")
     put(place, mutant.text)
     try:
-        return outcome(seconds) != 0
+        return not lives(mutant.path, seconds)
     finally:
         put(place, original)
 
@@ -110,24 +143,28 @@ def killed_native(mutant: Mutant, seconds: int) -> bool | None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         shutil.copytree(ROOT / "native", folder / "native")
-        same = [compiled(folder, source) for source in sources]
         (folder / mutant.path).write_text(mutant.text, encoding="utf-8")
-        changed = [compiled(folder, source) for source in sources]
-        if changed == same or None in changed:
+        changed = [compiled(folder, folder, source) for source in sources]
+        if changed == [unchanged(source) for source in sources] or None in changed:
             return None
         module = next(package().glob("_native*.so"))
         kept = folder / "original.so"
         shutil.copy2(module, kept)
         link(module, folder, sources)
         try:
-            return outcome(seconds) != 0
+            return not lives(mutant.path, seconds)
         finally:
             replace(module, kept)
 
 
-def compiled(folder: Path, source: str) -> bytes | None:
+@functools.cache
+def unchanged(source: str) -> bytes | None:
+    return compiled(ROOT, BUILD, source)
+
+
+def compiled(folder: Path, into: Path, source: str) -> bytes | None:
     command = ["g++", "-std=c++20", "-O1", "-ffp-contract=off", "-fPIC", "-fvisibility=hidden"]
-    out = folder / f"{source}.o"
+    out = into / f"{source}.o"
     done = subprocess.run(
         [*command, "-c", f"native/{source}", "-o", out],
         cwd=folder, stderr=subprocess.DEVNULL, check=False,
@@ -165,18 +202,17 @@ def drawn(kind: str, count: int, seed: int, only: str) -> list[Mutant]:
     return random.Random(seed).sample(found, min(count, len(found)))
 
 
-def share_killed(kind: str, mutants: Sequence[Mutant], seconds: int) -> float:
-    """The share of the mutants that was killed."""
+def share_killed(kind: str, mutants: Sequence[Mutant]) -> float:
     killed: Callable[[Mutant, int], bool | None]
     killed = killed_python if kind == "python" else killed_native
     counted = lived = 0
     started = time.monotonic()
     for mutant in mutants:
-        result = killed(mutant, seconds)
+        result = killed(mutant, time_enough(beginning_of(mutant.path)))
         counted += result is not None
         if result is False:
             lived += 1
-            print(f"survived  {mutant}", flush=True)
+        print(f"{OUTCOMES[result]:<10}{mutant}", flush=True)
     taken = time.monotonic() - started
     print(f"{kind}: {counted - lived} of {counted} killed, {taken:,.0f} s", flush=True)
     return 1 - lived / max(counted, 1)
@@ -196,15 +232,8 @@ def main() -> int:
         __import__(name)
     os.chdir(ROOT)
     gc.freeze()
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    if outcome(3600):
-        sys.exit("the tests fail without any change")
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    taken = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    print(f"the tests take {taken:.0f} s of CPU time", flush=True)
-    seconds = int(1.5 * taken) + 5
     shares = [
-        share_killed(kind, drawn(kind, count, given.seed, given.only), seconds)
+        share_killed(kind, drawn(kind, count, given.seed, given.only))
         for kind, count in (("python", given.python), ("native", given.native))
         if count
     ]
