@@ -193,7 +193,7 @@ def test_a_report_matches_each_detector_once(
 
 def test_tables_are_matched_not_paths() -> None:
     gt, dt = lvdet.simulate(images=3, classes=2, seed=1)
-    with pytest.raises(InputError, match="'a.json' is not a GroundTruth table: read it with"):
+    with pytest.raises(InputError, match=r"'a\.json' is not a GroundTruth table: read it with"):
         match("a.json", dt)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="'r.json' is not a Detections table: read it with"):
+    with pytest.raises(InputError, match=r"'r\.json' is not a Detections table: read it with"):
         match(gt, "r.json")  # type: ignore[arg-type]
