@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # made about once.
 PYTEST_ARGS ?= -n 2 --dist worksteal
 
-.PHONY: demo docs docs-serve test test-long test-cpus test-frameworks bench bench-calibration bench-compare bench-inference bench-report bench-training lint format stub results lock wheel wheel-test portability clean fuzz sanitize kill-loop soak parity
+.PHONY: demo docs docs-serve test test-long test-cpus test-frameworks bench bench-calibration bench-compare bench-inference bench-report bench-training lint format stub results lock wheel wheel-test portability clean fuzz sanitize kill-loop soak parity coverage mutants
 
 demo: $(VENV)/.installed
 	$(BIN)/lvdet demo demo
@@ -51,6 +51,13 @@ soak: $(VENV)/.tested-with
 
 parity: $(VENV)/.tested-with
 	$(BIN)/python tests/parity/many_cases.py $(PARITY_ARGS)
+
+coverage: $(VENV)/.tested-with
+	sh tests/install_chromium.sh
+	$(BIN)/python tests/measure_coverage.py $(COVERAGE_ARGS)
+
+mutants: $(VENV)/.tested-with
+	$(BIN)/python tests/mutants.py $(MUTANT_ARGS)
 
 bench: $(VENV)/.installed benchmarks/.venv/.installed
 	$(BIN)/python benchmarks/run.py $(BENCH_ARGS)

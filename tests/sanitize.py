@@ -14,12 +14,10 @@ import os
 import shutil
 import subprocess
 import sys
-import sysconfig
 import time
-import venv
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+from instrumented import ROOT, built
+
 BUILD = ROOT / "build" / "sanitize"
 
 FLAGS = {
@@ -56,26 +54,6 @@ OPTIONS = {
 NOT_UNDER_IT = "not more_threads_than and not address_space and not memory and not seconds"
 
 
-def built(kind: str) -> Path:
-    """The Python of an environment that has lvdet with the sanitizer, and all else from here."""
-    folder = BUILD / kind
-    python = folder / "bin" / "python"
-    if not python.exists():
-        venv.create(folder, with_pip=False)
-        own = Path(sysconfig.get_path("purelib", vars={"base": str(folder)}))
-        seen = [path for path in sys.path if path.endswith("site-packages")]
-        # Appended: of two installed lvdet its own comes first, and no .pth file of theirs is run.
-        (own / "others.pth").write_text(f"import sys; sys.path.extend({seen!r})\n")
-    environment = os.environ | {"CXXFLAGS": f"{FLAGS[kind]} -g -fno-omit-frame-pointer"}
-    subprocess.run(
-        [python, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation",
-         "--force-reinstall", "--config-settings=cmake.build-type=RelWithDebInfo",
-         f"--config-settings=build-dir={folder / 'build'}", str(ROOT)],
-        env=environment, check=True,
-    )  # fmt: skip
-    return python
-
-
 def library(name: str) -> str:
     compiler = os.environ.get("CXX", "g++")
     return subprocess.run(
@@ -85,7 +63,7 @@ def library(name: str) -> str:
 
 def run(kind: str, arguments: list[str]) -> int:
     started = time.monotonic()
-    python = built(kind)
+    python = built(BUILD / kind, f"{FLAGS[kind]} -g -fno-omit-frame-pointer")
     ready = time.monotonic()
     reports = BUILD / kind / "reports"
     shutil.rmtree(reports, ignore_errors=True)

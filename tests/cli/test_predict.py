@@ -161,4 +161,4 @@ def test_a_checkpoint_of_detectron2(folder: Path, tmp_path: Path) -> None:
     call = ("predict", model, folder / "images", "-o", out, *QUICK)
     lvdet_call(*call).refused("does not name its 4 classes; pass --annotations")
     run = ("predict", folder / "run", val, *images, "-o", out, "--overwrite", *QUICK)
-    lvdet_call(*run, "--annotations", val).refused("takes no --annotations or --convention")
+    lvdet_call(*run, "--annotations", val).refused("do not apply to a checkpoint of lvdet")

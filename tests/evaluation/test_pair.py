@@ -16,6 +16,7 @@ from PIL import Image
 import lvdet
 from lvdet import _native
 from lvdet.diagnosis.diagnose import evaluate_and_diagnose
+from lvdet.errors import InputError
 from lvdet.evaluation.load_pair import load_pair
 from lvdet.evaluation.pair import Pair
 from lvdet.evaluation.protocols import Plan, evaluate_pair
@@ -188,3 +189,11 @@ def test_a_report_matches_each_detector_once(
         Image.new("RGB", (width, height)).save(tmp_path / name)
     lvdet.report(gt, results, method=method, images=tmp_path, resamples=100)
     assert matched() == len(results) * (1 + changed)
+
+
+def test_tables_are_matched_not_paths() -> None:
+    gt, dt = lvdet.simulate(images=3, classes=2, seed=1)
+    with pytest.raises(InputError, match=r"'a\.json' is not a GroundTruth table: read it with"):
+        match("a.json", dt)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"'r\.json' is not a Detections table: read it with"):
+        match(gt, "r.json")  # type: ignore[arg-type]

@@ -176,6 +176,40 @@ def test_other_columns_that_are_refused(tmp_path: Path) -> None:
     refused(parquet(tmp_path, images), "no columns for boxes")
 
 
+@pytest.mark.parametrize(
+    ("column", "values", "says"),
+    [
+        ("labels", [3] * 7, "column 'labels' has type int64, expected lists"),
+        ("boxes", [2.5] * 7, "column 'boxes' has type double, expected lists"),
+        ("segmentations", ["x"] * 7, "column 'segmentations' has type string, expected lists"),
+        ("labels", [["a"] * n for n in COUNTS.values()], "items of type string, expected numbers"),
+        ("boxes", [["a"] * 4 * n for n in COUNTS.values()], "items of type string"),
+    ],
+)
+def test_columns_of_another_type(column: str, values: list[Any], says: str, tmp_path: Path) -> None:
+    images = [image | {column: value} for image, value in zip(lists(), values, strict=True)]
+    refused(parquet(tmp_path, images), says)
+
+
+def test_a_detection_without_box_or_mask(tmp_path: Path) -> None:
+    mask = encoded(np.eye(4, dtype=np.uint8))
+    images = [
+        {key: image[key] for key in ("image_id", "scores", "labels")}
+        | {"segmentations": [mask] * len(image["scores"])}
+        for image in lists()
+    ]
+    images[3]["segmentations"] = [*images[3]["segmentations"][1:], None]
+    refused(parquet(tmp_path, images), "row 3: a detection has neither box nor mask")
+
+
+def test_images_without_any_detection(tmp_path: Path) -> None:
+    """The items of the lists are of no type then."""
+    nothing = {"scores": [], "labels": [], "boxes": []}
+    path = parquet(tmp_path, [{"image_id": number} | nothing for number in (7, 8)])
+    assert pq.read_schema(path).field("scores").type == pa.list_(pa.null())
+    assert len(lvdet.read_detections(path)) == 0
+
+
 def test_an_unknown_image_is_named_by_its_row(tmp_path: Path) -> None:
     gt, path = truth(tmp_path), parquet(tmp_path, with_image(image_id=99))
     with pytest.raises(lvdet.InputError) as caught:

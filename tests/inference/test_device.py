@@ -13,7 +13,7 @@ import torch
 from inference.brute_force import records_of
 from inference.random_detector import RandomDetector, random_model, write_images
 from lvdet.errors import InputError
-from lvdet.inference.device import Execution, device_of
+from lvdet.inference.device import Execution, device_of, predicting_processes
 from lvdet.inference.predict import predict
 from lvdet.inference.settings import Settings
 from lvdet.training.data import loader_workers as workers
@@ -37,6 +37,24 @@ def test_a_gpu_with_a_number_becomes_the_current_one(monkeypatch: pytest.MonkeyP
     assert len(chosen) == 1
     with pytest.raises(InputError, match="there are 2 GPUs"):
         device_of("cuda:2")
+
+
+def test_a_gpu_has_to_be_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert device_of(None) == CPU
+    with pytest.raises(InputError, match="--device is 'cuda:1', but PyTorch finds no GPU"):
+        device_of("cuda:1")
+    with pytest.raises(InputError, match="--device is 'gpu', expected a name such as cuda"):
+        device_of("gpu")
+
+
+def test_each_of_several_processes_has_its_own_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with (
+        pytest.raises(InputError, match="--device is 'cuda:1', but each of several processes"),
+        predicting_processes("cuda:1"),
+    ):
+        pass
 
 
 def test_channels_last() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from integrations.side_by_side import COCO_SIDES, Json, assert_same_records, indexed, printed
+from lvdet.errors import LvdetError
 from oracles.cases import coco_case, without_boxes
 
 
@@ -158,3 +160,76 @@ def test_odd_input_gives_pycocotools_s_numbers(spoil: Any) -> None:
     for seed in range(8):
         dataset, results = coco_case(seed, masks=False)
         compare(dataset, results, "bbox", spoil(dataset, results))
+
+
+def test_missing_images_are_downloaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset, _ = coco_case(3, masks=False)
+    for one in dataset["images"]:
+        one |= {"file_name": f"{one['id']}.jpg", "coco_url": f"http://host/{one['id']}"}
+    ours, _ = printed(indexed, COCO_SIDES[1][0], dataset)
+    asked: list[tuple[str, Path]] = []
+    module = "lvdet.integrations.pycocotools.coco.urlretrieve"
+    monkeypatch.setattr(module, lambda url, place: asked.append((url, place)))
+    assert printed(ours.download) == (-1, "Please specify target directory\n")
+    ids = ours.getImgIds()
+    (tmp_path / f"{ids[0]}.jpg").touch()
+    returned, text = printed(ours.download, str(tmp_path))
+    assert returned is None
+    assert asked == [(f"http://host/{one}", tmp_path / f"{one}.jpg") for one in ids[1:]]
+    assert text.count("downloaded") == len(ids)
+    asked.clear()
+    printed(ours.download, str(tmp_path), ids[1:2])
+    assert [url for url, _ in asked] == [f"http://host/{ids[1]}"]
+
+
+def test_captions_keep_the_images_that_have_one() -> None:
+    """As pycocotools, which matches captions with nothing."""
+    dataset, _ = coco_case(3, masks=False)
+    chosen = dataset["images"][0]["id"]
+    captions = [{"image_id": chosen, "caption": "a cat"}]
+    found = [
+        printed(lambda side: indexed(side[0], dataset).loadRes(copy.deepcopy(captions)), side)[0]
+        for side in COCO_SIDES
+    ]
+    assert [one["id"] for one in found[1].dataset["images"]] == [chosen]
+    for key in ("images", "annotations"):
+        assert found[1].dataset[key] == found[0].dataset[key]
+
+
+def test_what_lvdet_refuses(tmp_path: Path) -> None:
+    coco, evaluator = COCO_SIDES[1]
+    dataset, results = coco_case(3, masks=False)
+    truth, _ = printed(indexed, coco, dataset)
+    path = tmp_path / "list.json"
+    path.write_text("[]")
+    for call, says in (
+        (lambda: coco(path), "not an annotation file: expected a JSON object"),
+        (lambda: truth.loadRes({}), "results are a dict, expected a list of dicts"),
+        (lambda: evaluator(truth, truth, "keypoints").evaluate(), "keypoints are not evaluated"),
+        (lambda: evaluator(truth, truth, "cubes").evaluate(), "iouType"),
+    ):
+        with pytest.raises((LvdetError, ValueError), match=says):
+            printed(call)
+    evaluation, _ = printed(lambda: evaluator(truth, truth.loadRes(results), "bbox"))
+    printed(evaluation.evaluate)
+    evaluation.params.iouThrs = evaluation.params.iouThrs[:3]
+    with pytest.raises(LvdetError, match="iouThrs have changed since"):
+        printed(evaluation.accumulate)
+
+
+@pytest.mark.parametrize("flag", [0, 1])
+def test_the_older_flag_says_what_is_compared(flag: int) -> None:
+    """`useSegm` of pycocotools before `iouType`."""
+    dataset, results = coco_case(5, masks=True)
+
+    def script(side: Any) -> Any:
+        truth = indexed(side[0], dataset)
+        evaluation = side[1](truth, truth.loadRes(copy.deepcopy(results)), "bbox")
+        evaluation.params.useSegm = flag
+        evaluation.evaluate()
+        evaluation.accumulate()
+        return evaluation
+
+    (theirs, _), (ours, _) = (printed(script, side) for side in COCO_SIDES)
+    assert ours.params.iouType == theirs.params.iouType == ("bbox", "segm")[flag]
+    np.testing.assert_array_equal(ours.eval["precision"], theirs.eval["precision"])

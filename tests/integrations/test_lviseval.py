@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from integrations.side_by_side import LVIS_SIDES, Json, assert_same_records, printed
+from lvdet.errors import InputError, LvdetError
 from oracles.cases import lvis_case, without_boxes
 
 
@@ -61,3 +62,90 @@ def test_numbers_records_and_text_are_lvis_s(
             assert mine.keys() == pointer.keys()
             for key, value in pointer.items():
                 np.testing.assert_array_equal(mine[key], value)
+
+
+def files(tmp_path: Path) -> tuple[Path, list[Json]]:
+    dataset, results = lvis_case(4, masks=True)
+    path = tmp_path / "annotations.json"
+    path.write_text(json.dumps(dataset))
+    return path, results
+
+
+@pytest.mark.filterwarnings("ignore:__array__ implementation")
+def test_methods_of_annotations_are_lvis_s(tmp_path: Path) -> None:
+    path, _ = files(tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        theirs, ours = (side[0](str(path)) for side in LVIS_SIDES)
+    images, classes = theirs.get_img_ids(), theirs.get_cat_ids()
+    assert (ours.get_img_ids(), ours.get_cat_ids()) == (images, classes)
+    for arguments in (
+        {},
+        {"img_ids": images[:2]},
+        {"img_ids": images, "cat_ids": classes[1:3]},
+        {"img_ids": images[1:], "cat_ids": classes[:2], "area_rng": [20, 900]},
+    ):
+        assert ours.get_ann_ids(**arguments) == theirs.get_ann_ids(**arguments), arguments
+    ids = theirs.get_ann_ids()
+    assert ours.load_anns(ids[:3]) == theirs.load_anns(ids[:3])
+    assert ours.load_anns() == theirs.load_anns()
+    assert ours.load_imgs(images[:1]) == theirs.load_imgs(images[:1])
+    assert ours.load_cats(None) == theirs.load_cats(None)
+    for one in theirs.load_anns():
+        np.testing.assert_array_equal(ours.ann_to_mask(one), theirs.ann_to_mask(one))
+
+
+def test_missing_images_are_downloaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, _ = files(tmp_path)
+    dataset = json.loads(path.read_text())
+    for one in dataset["images"]:
+        one["coco_url"] = f"http://host/{one['id']}.jpg"
+    path.write_text(json.dumps(dataset))
+    ours = LVIS_SIDES[1][0](path)
+    asked: list[tuple[str, Path]] = []
+    module = "lvdet.integrations.lvis.lvis.urlretrieve"
+    monkeypatch.setattr(module, lambda url, place: asked.append((url, place)))
+    first, second = ours.get_img_ids()[:2]
+    folder = tmp_path / "pictures"
+    folder.mkdir()
+    (folder / f"{first}.jpg").touch()
+    ours.download(str(folder), [first, second])
+    assert asked == [(f"http://host/{second}.jpg", folder / f"{second}.jpg")]
+
+
+@pytest.mark.filterwarnings("ignore:The 'warn' method is deprecated")
+@pytest.mark.parametrize("side", [0, 1])
+def test_types_and_order_are_required_as_by_lvis(side: int, tmp_path: Path) -> None:
+    """The kind of error is lvis' own, which callers catch."""
+    path, results = files(tmp_path)
+    lvis, lvis_results, evaluator = LVIS_SIDES[side]
+    truth = lvis(str(path))
+    with pytest.raises(TypeError, match="Unsupported type"):
+        lvis_results(5, results)
+    with pytest.raises(TypeError, match="Unsupported type"):
+        evaluator(truth, 5, "bbox")
+    with pytest.raises(IndexError):
+        lvis_results(truth, [])
+    evaluation = evaluator(truth, lvis_results(str(path), results), "bbox")
+    with pytest.raises(RuntimeError, match="accumulate"):
+        evaluation.summarize()
+
+
+def test_what_lvdet_refuses(tmp_path: Path) -> None:
+    path, results = files(tmp_path)
+    lvis, lvis_results, evaluator = LVIS_SIDES[1]
+    truth = lvis(path)
+    with pytest.raises(InputError, match="results are a dict, expected a list of dicts"):
+        lvis_results(truth, {})
+    strange = [{**results[0], "image_id": -5}]
+    with pytest.raises(InputError, match="has no image -5"):
+        lvis_results(truth, strange)
+    (tmp_path / "list.json").write_text("[]")
+    with pytest.raises(InputError, match="not an annotation file: expected a JSON object"):
+        lvis(tmp_path / "list.json")
+    evaluation = evaluator(truth, lvis_results(truth, results), "bbox")
+    with pytest.raises(LvdetError, match=r"run evaluate\(\) first"):
+        evaluation.accumulate()
+    evaluation.params.use_cats = 0
+    with pytest.raises(LvdetError, match="use_cats"):
+        evaluation.evaluate()

@@ -96,6 +96,7 @@ def test_what_is_no_mask_is_refused_in_one_line() -> None:
         lambda: mask.iou([small], [small], []),
         lambda: mask.area([[[0.0, 0.0, 1.0, 0.0, 1.0, 1.0]]]),
         lambda: mask.frPyObjects([], 3, 3),
+        lambda: mask.iou(np.zeros((1, 5)), np.zeros((1, 4)), [0]),
         lambda: mask.frPyObjects([[0, 0, 1]], 3, 3),
     ):
         with pytest.raises(InputError) as error:

@@ -142,3 +142,81 @@ def test_class_ids_of_annotations(class_ids: object) -> None:
     short = target | {"class_labels": torch.tensor([1])}
     with pytest.raises(InputError, match="transformers, image 3: 2 boxes for 1 label"):
         ground_truth_from_transformers([short])
+
+
+def label(image: int, **more: object) -> dict[str, object]:
+    """Two objects in an image of 20 x 40 pixels, which the processor halved."""
+    return {
+        "image_id": torch.tensor([image]),
+        "orig_size": torch.tensor([20, 40]),
+        "class_labels": torch.tensor([1, 0]),
+        "boxes": torch.tensor([[0.5, 0.5, 0.5, 0.5], [0.125, 0.25, 0.25, 0.5]]),
+        **more,
+    }
+
+
+def test_labels_are_annotations() -> None:
+    gt = ground_truth_from_transformers([label(9), label(4)], class_ids={0: 7, 1: 3})
+    assert gt.images.ids.tolist() == [4, 9]
+    assert (gt.images.height[0], gt.images.width[0]) == (20, 40)
+    assert gt.categories.ids.tolist() == [3, 7]
+    assert gt.images.ids[gt.image].tolist().count(9) == 2
+    of_nine = gt.image == 1
+    assert gt.box[of_nine].tolist() == [[10, 5, 20, 10], [0, 0, 10, 10]]
+    assert gt.area[of_nine].tolist() == [200, 100]
+    assert gt.categories.ids[gt.category[of_nine]].tolist() == [3, 7]
+    assert not gt.crowd.any()
+    assert not gt.federated
+
+
+def test_areas_are_those_of_the_original_image() -> None:
+    scaled = {"size": torch.tensor([10, 20]), "area": torch.tensor([30.0, 12.5])}
+    gt = ground_truth_from_transformers([label(1, **scaled, iscrowd=torch.tensor([0, 1]))])
+    assert gt.area.tolist() == [120, 50]
+    assert gt.crowd.tolist() == [False, True]
+    assert gt.categories.ids.tolist() == [0, 1]
+
+
+def test_metrics_of_batches_are_those_of_the_table() -> None:
+    """What a processor makes of the output is evaluated as lvdet evaluates the same table."""
+    gt = ground_truth_from_transformers([label(1), label(2)])
+
+    def post_process(output: object, threshold: float, target_sizes: torch.Tensor) -> list[object]:
+        assert threshold == 0
+        assert target_sizes.tolist() == [[20, 40]]
+        return [
+            {
+                "scores": torch.tensor([0.9, 0.6]),
+                "labels": torch.tensor([1, 0]),
+                "boxes": torch.tensor([[10.0, 5, 30, 15], [20.0, 0, 30, 10]]),
+            }
+        ]
+
+    metrics = TrainerMetrics(gt, SimpleNamespace(post_process_object_detection=post_process))
+    output = (np.zeros((1, 2, 3)), np.zeros((1, 2, 4)))
+    first, second = (SimpleNamespace(predictions=output, label_ids=[label(n)]) for n in (1, 2))
+    assert metrics(first, compute_result=False) == {}
+    found = metrics(second)
+    # One class is found in every image and the other in none.
+    assert found["fixed_AP"] == pytest.approx(0.5)
+    assert found["old_AP50"] == pytest.approx(0.5)
+    assert "old_APr" not in found
+    assert metrics.result is not None
+    assert found["fixed_AP"] == metrics.result["fixed"].AP
+    # The next evaluation begins anew: of two objects it finds one, which is recall 0 to 50 of 101.
+    assert metrics(first)["fixed_AP"] == pytest.approx(51 / 101 / 2)
+
+
+def test_what_cannot_be_evaluated_in_a_trainer() -> None:
+    gt = ground_truth_from_transformers([label(1)])
+    metrics = TrainerMetrics(gt, SimpleNamespace(post_process_object_detection=None))
+    good = (np.zeros((1, 2, 3)), np.zeros((1, 2, 4)))
+    with pytest.raises(InputError, match="has no image 5"):
+        metrics(SimpleNamespace(predictions=good, label_ids=[label(5)]))
+    for arrays, shapes in ((good[:1], r"\(1, 2, 3\)"), ((), "none")):
+        with pytest.raises(
+            InputError, match=f"no logits and boxes among arrays of shapes {shapes}"
+        ):
+            metrics(SimpleNamespace(predictions=arrays, label_ids=[label(1)]))
+    with pytest.raises(InputError, match="1 results for 2 image ids"):
+        detections_from_transformers([results(1)], [1, 2])

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 import lvdet
 from lvdet import _native
+from lvdet.limits import ranks as ranks_module
 from lvdet.limits.budgets import Budget, apply
 from lvdet.limits.ranks import Ranks
 from lvdet.tables.results import Ranking, Results
@@ -136,3 +137,21 @@ def test_nothing_to_rank() -> None:
     ranks = Ranks(ranking, np.zeros(0, dtype=np.int32))
     assert ranks.kept([lvdet.PerImage(3), lvdet.PerClass(1)]) is None
     assert ranks.kept([lvdet.PerClass(0)]) is None
+
+
+def test_what_is_forgotten_is_computed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With room for two rankings only, each question is answered as by a sort."""
+    monkeypatch.setattr(ranks_module, "_REMEMBERED", 0)
+    ranking = random_ranking(5, 3)
+    rows = np.arange(len(ranking), dtype=np.int32)
+    ranks = Ranks(ranking, rows)
+    chains = [
+        [lvdet.PerImageClass(n), last]
+        for n in (1, 2, 3)
+        for last in (lvdet.PerImage(4), lvdet.PerClass(5))
+    ]
+    for chosen in chains * 2:
+        found = ranks.kept(chosen)
+        assert found is not None
+        assert found.tolist() == slow_mask(ranking, chosen, None)
+        assert len(ranks._known) <= 2

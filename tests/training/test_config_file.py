@@ -62,6 +62,10 @@ steps = 1_000
         ("[schedule]\nrate = nan", ["schedule.rate", "nan"]),
         ("[schedule]\nmilestones = 5", ["schedule.milestones", "5", "a list of integers"]),
         ("[schedule]\nmilestones = [5, 5]", ["schedule.milestones", "[5, 5]", "increasing"]),
+        (
+            "[schedule]\nwarmup_rate = 0.1\nwarmup_factor = 0.1",
+            ["schedule.warmup_rate", "schedule.warmup_factor", "expected one"],
+        ),
         ("[schedule]\nbatch = 0", ["schedule.batch", "0", "at least 1"]),
         ("[input]\nsizes = []", ["input.sizes", "one or more increasing sizes"]),
         ("[input]\nbetween = true", ["input.sizes", "6 sizes", "expected 2"]),

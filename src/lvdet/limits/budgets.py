@@ -118,8 +118,6 @@ def apply(
 ) -> NDArray[np.bool_] | None:
     """[N] the detections that the budgets keep, applied in order; None if they keep everything.
     `among` drops rows before the first budget applies.
-
-    `among` leaves out rows before the first budget counts.
     """
     keep = None if among is None or among.all() else among.astype(np.uint8)
     for budget in budgets:

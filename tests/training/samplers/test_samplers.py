@@ -167,5 +167,7 @@ def test_repeat_factors_do_not_count_images_without_objects():
 def test_errors():
     with pytest.raises(InputError, match="train: none of the 2 images has an object"):
         build_sampler(config.Sampler(), MadeDataset([np.zeros(0, int)] * 2))
+    with pytest.raises(InputError, match="no image has an object to train on"):
+        next(stream(RepeatFactor(np.zeros(0, np.int64), np.zeros(0)), seed=1))
     with pytest.raises(InputError, match=r"sampler\.name is 'rfs', expected repeat_factor"):
         build_sampler(config.Sampler("rfs"), MadeDataset([np.array([1])]))

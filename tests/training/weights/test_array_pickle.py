@@ -175,6 +175,22 @@ HOSTILE = {
     + b"K\x01s.",
     "keys that are numbers": b"\x80\x04}K\x01K\x02s.",
     "an OrderedDict of tuples": b"\x80\x04ccollections\nOrderedDict\n(((K\x01K\x02tK\x03tttR.",
+    "an OrderedDict of a number": b"\x80\x04ccollections\nOrderedDict\nK\x01\x85R.",
+    "numbers as keys of many": b"\x80\x04}(K\x01K\x02u.",
+    "numbers as keys of a dict": b"\x80\x04(K\x01K\x02d.",
+    "a state that is no tuple": in_dict(EMPTY_ARRAY + b"K\x01b"),
+    "an order that is none": b"\x80\x04cnumpy\ndtype\n"
+    + text("f4")
+    + b"\x85R(K\x03"
+    + text("?")
+    + b"tb.",
+    "bytes in another encoding": b"\x80\x04c_codecs\nencode\n"
+    + text("x")
+    + text("utf-7")
+    + b"\x86R.",
+    "nine dimensions": in_dict(
+        EMPTY_ARRAY + state(b"(" + b"K\x01" * 9 + b"t", FLOATS, b"C\x04abcd")
+    ),
     "a list": b"\x80\x04]K\x01a.",
     "nothing": b"",
     "half of one": pickle.dumps({"model": {"w": np.ones(99)}})[:300],
@@ -221,3 +237,14 @@ def test_a_dict_that_is_named_many_times_is_looked_at_once(tmp_path: Path) -> No
 def test_no_such_file(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"none\.pkl: No such file"):
         read_array_pickle(tmp_path / "none.pkl")
+
+
+def test_an_ordered_dict_of_pairs_and_types_as_bytes(tmp_path: Path) -> None:
+    """As other writers than Python's put them."""
+    dtype = b"cnumpy\ndtype\nC\x02f4\x85R(K\x03C\x01<tb"
+    array = EMPTY_ARRAY + state(b"K\x01\x85", dtype, b"C\x04" + np.float32(2.5).tobytes())
+    content = b"\x80\x04ccollections\nOrderedDict\n]" + text("w") + array + b"\x86a\x85R."
+    expected = pickle.loads(content)["w"]
+    assert expected.tolist() == [2.5]
+    found = read_array_pickle(written(tmp_path / "pairs.pkl", content))
+    np.testing.assert_array_equal(found["w"], expected)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 from torch import Tensor
+from torch.nn.functional import conv2d
 from torchvision.models.resnet import Bottleneck, ResNet
 from torchvision.ops import FrozenBatchNorm2d
 
@@ -128,3 +129,39 @@ def test_what_has_no_statistics_needs_frozen_norms(tmp_path: Path) -> None:
         build_backbone("resnet18", "batch", str(file), 32)
     with pytest.raises(InputError, match=r'stride_in is "1x1", but resnet18 has no bottlenecks'):
         build_backbone("resnet18", "frozen", str(file), 32, "1x1")
+
+
+@pytest.mark.parametrize("blue_first", [False, True])
+@pytest.mark.parametrize("divided", [False, True])
+def test_the_file_s_own_colours(tmp_path: Path, blue_first: bool, divided: bool) -> None:
+    """Mean and deviations in the file take precedence over those that its layout usually has."""
+    step = -1 if blue_first else 1
+    deviation = DEVIATION[::step] if divided else (1.0, 1.0, 1.0)
+    state = resnet_state([2, 2, 2, 2], bottleneck=False)
+    own = {"pixel_mean": torch.tensor(MEAN[::step]), "pixel_std": torch.tensor(deviation)}
+    found = body_weights(read_weight_file(write_pickle(tmp_path / "R.pkl", state | own, "x")))
+    x = images()
+    theirs = (x.flip(1) if blue_first else x) - own["pixel_mean"][:, None, None]
+    theirs = theirs / own["pixel_std"][:, None, None]
+    expected = conv2d(theirs, state["stem.conv1.weight"], stride=2, padding=3)
+    ours = conv2d(our_colours(x), found.tensors["conv1.weight"], stride=2, padding=3)
+    torch.testing.assert_close(ours, expected, rtol=1e-4, atol=1e-4 * float(expected.std()))
+
+
+def test_what_is_no_backbone(tmp_path: Path) -> None:
+    state = resnet_state([2, 2, 2, 2], bottleneck=False)
+    good = read_weight_file(write_pickle(tmp_path / "good.pkl", state, "MSRA"))
+    with pytest.raises(InputError, match="convention is 'other', expected one of msra, caffe2"):
+        body_weights(good, "other")
+    grey = {"stem.conv1.weight": torch.zeros(64, 1, 7, 7)}
+    odd = {"pixel_mean": torch.tensor([1.0, 2, 3]), "pixel_std": torch.ones(3)}
+    for content, says in (
+        ({"weight": torch.zeros(3)}, "not the weights of a backbone"),
+        (state | grey, r"the first filters have shape \[64, 1, 7, 7\]"),
+        (state | odd, r"pixel_mean is \[1\.0, 2\.0, 3\.0\] .* expected ImageNet's"),
+    ):
+        file = read_weight_file(write_pickle(tmp_path / "bad.pkl", content, "MSRA"))
+        with pytest.raises(InputError, match=says):
+            body_weights(file)
+    with pytest.raises(InputError, match="it has no named arrays"):
+        read_weight_file(write_pickle(tmp_path / "empty.pkl", {}, "MSRA"))

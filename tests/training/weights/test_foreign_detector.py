@@ -213,3 +213,24 @@ def test_detectron2_s_detectors(tmp_path: Path, stages: int) -> None:
         load_foreign(tmp_path / "model.pkl", {1: "cat"}, "x.json", CPU)
     with pytest.raises(InputError, match="does not name its 3 classes; pass --annotations"):
         load_foreign(tmp_path / "model.pkl", {}, "x.json", CPU)
+
+
+def test_what_is_no_detector(tmp_path: Path) -> None:
+    state = {name: torch.zeros(1) for name in detectron2_state(1, 1)}
+    scores = "roi_heads.box_predictor.cls_score.weight"
+    box = {f"roi_heads.box_head.{n}.fc1.weight": torch.zeros(1) for n in range(2)}
+    whole = detectron2_state(1, 1)
+    other = {name: tensor for name, tensor in whole.items() if ".res5.1." not in name}
+    two = {name: tensor for name, tensor in whole.items() if "box_head" not in name}
+    for content, says in (
+        ({"backbone.bottom_up.stem.conv1.weight": torch.zeros(1)}, "it has no proposal layers"),
+        (state, "has no layer that scores classes"),
+        (state | {"roi_heads.keypoint_head.weight": torch.zeros(1)}, "has roi_heads.keypoint_head"),
+        (whole | {scores: torch.zeros(1, 9)}, "has no layer that scores classes"),
+        (other, "unknown backbone, expected ResNet-18"),
+        (two | box, "has 2 box stages, expected 1 or 3"),
+    ):
+        torch.save({"model": content}, tmp_path / "bad.pth")
+        with pytest.raises(InputError, match=says) as error:
+            load_foreign(tmp_path / "bad.pth", {1: "cat"}, "x.json", CPU)
+        assert "\n" not in str(error.value)
