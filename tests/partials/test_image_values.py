@@ -23,11 +23,11 @@ FOUND = TARGET | {"scores": [0.5]}
         (5, TARGET, "predictions of image 7: of type int, expected a mapping"),
         (TARGET, TARGET, "predictions of image 7: has no 'scores'"),
         (FOUND, {"image_id": 7, "labels": [3]}, "target of image 7: has no 'boxes'"),
-        (FOUND | {"scores": [0.5, 1]}, TARGET, "predictions of image 7: 2 scores for 1 labels"),
+        (FOUND | {"scores": [0.5, 1]}, TARGET, "predictions of image 7: 2 scores for 1 label"),
         (FOUND, TARGET | {"area": [np.inf]}, "target of image 7: area is not finite"),
         (FOUND, TARGET | {"area": [1.0, 2]}, r"area has shape \(2,\), expected \(1,\)"),
-        (FOUND, TARGET | {"boxes": [[1.0, 2, 3]]}, r"boxes have shape \(1, 3\), expected"),
-        (FOUND, TARGET | {"labels": [3, 4]}, "target of image 7: 1 boxes for 2 labels"),
+        (FOUND, TARGET | {"boxes": [[1.0, 2, 3]]}, r"box has shape \(1, 3\), expected"),
+        (FOUND, TARGET | {"labels": [3, 4]}, "target of image 7: 1 box for 2 labels"),
     ],
 )
 def test_what_is_refused(found: Any, target: Any, says: str) -> None:
