@@ -65,6 +65,7 @@ TESTS = {
     "src/lvdet/evaluation/": [
         *("tests/parity/test_golden_metrics.py", "tests/evaluation/test_protocols.py"),
         *("tests/evaluation", "tests/tables/test_outcomes.py", "tests/reporting/test_figures.py"),
+        "tests/files/test_streaming.py",
     ],
     "native/": [
         *("tests/parity/test_golden_metrics.py", "tests/native/test_kernels.py"),

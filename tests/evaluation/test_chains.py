@@ -54,6 +54,11 @@ def test_what_is_no_chain(simulated: tuple, budgets: Any) -> None:
         lvdet.evaluate(*simulated, budgets=budgets)
 
 
+def test_limits_are_checked_before_files_are_read() -> None:
+    with pytest.raises(lvdet.InputError, match="limit on detections is -3"):
+        lvdet.evaluate("no.json", "such.json", agnostic_recall=[100, -3])
+
+
 def test_a_truncated_file_is_said_to_miss_detections_of_a_chain(truncated: tuple) -> None:
     chain = (lvdet.PerImage(1000), lvdet.PerClass(10_000))
     found = lvdet.evaluate(*truncated, budgets=[chain]).warnings[0]

@@ -271,6 +271,11 @@ def test_a_class_limit_before_an_image_s_with_unknown_classes(tmp_path: Path) ->
     streamed = lvdet.sweep(tmp_path / "gt.json", tmp_path / "dt.json", **options)
     assert streamed.rows[0].metrics["AP"] == 0.0
     assert lvdet.sweep(gt, dt, **options).rows[0].metrics["AP"] == 0.0
+    # An image's limit after one per image and class: of image 2 too, only the unknown class is left.
+    budgets = [(lvdet.PerImageClass(1), lvdet.PerImage(1))]
+    chain = {"protocols": (), "budgets": budgets, "exact_lvis": True}
+    for pair in ((gt, dt), (tmp_path / "gt.json", tmp_path / "dt.json")):
+        assert lvdet.evaluate(*pair, **chain)["1/image/class,1/image"].AP == 0.0
 
 
 def test_masks_alone_from_standard_input(tmp_path: Path) -> None:
