@@ -127,11 +127,12 @@ void paste_mask(const float* map, const double* box, std::size_t side, std::int6
 }  // namespace
 
 EncodedMasks paste_masks(const PasteInput& input, int threads) {
-    const auto [map, box, height, width, masks, side] = input;
+    const std::size_t masks = input.masks;
     EncodedMasks out;
     out.offsets.resize(masks + 1);
     std::vector<std::vector<std::uint8_t>> parts(count_blocks<kTaskMasks>(masks));
     in_blocks<kTaskMasks>(masks, threads, [&](std::size_t begin, std::size_t end) {
+        const auto& [map, box, height, width, every, side] = input;
         Scratch scratch;
         std::vector<std::uint8_t>& part = parts[begin / kTaskMasks];
         for (std::size_t i = begin; i < end; ++i) {
