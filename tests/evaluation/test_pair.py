@@ -197,3 +197,10 @@ def test_tables_are_matched_not_paths() -> None:
         match("a.json", dt)  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"'r\.json' is not a Detections table: read it with"):
         match(gt, "r.json")  # type: ignore[arg-type]
+
+
+def test_masks_are_compared_where_both_sides_have_them() -> None:
+    gt, dt = lvdet.simulate(images=3, classes=2, seed=1, masks=True)
+    assert match(gt, dt).iou == "segm"
+    for pair in ((gt, replace(dt, masks=None)), (replace(gt, masks=None), dt)):
+        assert match(*pair).iou == "bbox"
