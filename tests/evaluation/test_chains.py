@@ -48,7 +48,10 @@ def test_the_order_of_limits_counts(simulated: tuple) -> None:
     assert found[TEXT].AP != found["7/class,40/image"].AP
 
 
-@pytest.mark.parametrize("budgets", [[()], [lvdet.PerImage(3)], [("3/image",)], ["3/image"]])
+@pytest.mark.parametrize(
+    "budgets",
+    [[()], [lvdet.PerImage(3)], [("3/image",)], ["3/image"], [(lvdet.PerImage(3), "7/class")]],
+)
 def test_what_is_no_chain(simulated: tuple, budgets: Any) -> None:
     with pytest.raises(lvdet.InputError, match="expected a chain of limits"):
         lvdet.evaluate(*simulated, budgets=budgets)

@@ -21,7 +21,7 @@ from lvdet.evaluation.load_pair import load_pair
 from lvdet.evaluation.pair import Pair
 from lvdet.evaluation.protocols import Plan, evaluate_pair
 from lvdet.limits.budgets import PerClass, PerImage
-from lvdet.matching.match import match
+from lvdet.matching.match import match, to_be_found
 from lvdet.matching.match_options import MatchOptions
 from lvdet.simulation.simulate import simulate
 from match_bytes import match_bytes
@@ -197,3 +197,25 @@ def test_tables_are_matched_not_paths() -> None:
         match("a.json", dt)  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"'r\.json' is not a Detections table: read it with"):
         match(gt, "r.json")  # type: ignore[arg-type]
+
+
+def test_masks_are_compared_where_both_sides_have_them() -> None:
+    gt, dt = lvdet.simulate(images=3, classes=2, seed=1, masks=True)
+    assert match(gt, dt).iou == "segm"
+    for pair in ((gt, replace(dt, masks=None)), (replace(gt, masks=None), dt)):
+        assert match(*pair).iou == "bbox"
+
+
+@pytest.mark.parametrize("federated", [False, True])
+@pytest.mark.parametrize("exact_lvis", [False, True])
+def test_what_has_to_be_found(federated: bool, exact_lvis: bool) -> None:
+    """Empty objects too, except as lvis counts; no ignored ones, and none beyond all areas."""
+    gt, _ = lvdet.simulate(images=3, classes=2, seed=1, style="lvis" if federated else "coco")
+    area = np.resize([0.0, 5, 2e10, 7], len(gt))
+    ignored = np.resize([False, False, False, True], len(gt))
+    nothing = np.zeros(len(gt), dtype=bool)
+    flags = {"ignore": ignored, "crowd": nothing}
+    gt = replace(gt, area=area, **(flags if federated else {"ignore": nothing, "crowd": ignored}))
+    empty = not (federated and exact_lvis)
+    expected = np.resize([empty, True, False, False], len(gt))
+    np.testing.assert_array_equal(to_be_found(gt, exact_lvis), expected)

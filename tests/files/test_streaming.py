@@ -271,11 +271,36 @@ def test_a_class_limit_before_an_image_s_with_unknown_classes(tmp_path: Path) ->
     streamed = lvdet.sweep(tmp_path / "gt.json", tmp_path / "dt.json", **options)
     assert streamed.rows[0].metrics["AP"] == 0.0
     assert lvdet.sweep(gt, dt, **options).rows[0].metrics["AP"] == 0.0
-    # An image's limit after one per image and class: of image 2 too, only the unknown class is left.
+    # A limit per image after one per image and class leaves only unknown classes too.
     budgets = [(lvdet.PerImageClass(1), lvdet.PerImage(1))]
     chain = {"protocols": (), "budgets": budgets, "exact_lvis": True}
     for pair in ((gt, dt), (tmp_path / "gt.json", tmp_path / "dt.json")):
         assert lvdet.evaluate(*pair, **chain)["1/image/class,1/image"].AP == 0.0
+
+
+@pytest.mark.usefixtures("tight")
+def test_coco_s_recalls_need_more_than_a_limit_of_one_s_own(tmp_path: Path) -> None:
+    """AR100 counts 100 detections per image and class, whatever AP-Old's limit is. The second of
+    these two finds the second of two objects: half of the recall is its."""
+    places = [[0, 0, 20, 20], [50, 50, 20, 20]]
+    annotations = {
+        "images": [{"id": 1, "height": 99, "width": 99}],
+        "categories": [{"id": 1, "name": "cat"}],
+        "annotations": [
+            {"id": n + 1, "image_id": 1, "category_id": 1, "bbox": box, "area": 400, "iscrowd": 0}
+            for n, box in enumerate(places)
+        ],
+    }
+    results = [
+        {"image_id": 1, "category_id": 1, "score": 0.9 - n / 10, "bbox": box}
+        for n, box in [(0, places[0]), *((8, [80, 1, 9, 9]),) * 400, (1, places[1])]
+    ]
+    read_case(annotations, results, tmp_path)
+    found = lvdet.evaluate(
+        tmp_path / "gt.json", tmp_path / "dt.json", protocols=["old"], dets_per_image=1
+    )["old"]
+    assert (found.metrics["AR1"], found.metrics["AR100"]) == (0.5, 1.0)
+    assert found.metrics["AR"] == 0.5
 
 
 def test_masks_alone_from_standard_input(tmp_path: Path) -> None:
