@@ -7,7 +7,9 @@ import math
 import re
 from typing import Any
 
-_TIME = re.compile(r"\b\d[\d,.]* ?(?:s|ms|seconds?|minutes?|images/s|masks/s)\b(?: left)?")
+_TIME = re.compile(
+    r"\b\d[\d,.]* ?(?:d \d+ h|h \d+ min|min|s|ms|seconds?|minutes?|images/s|masks/s)\b(?: left)?"
+)
 #: What training says now and then.
 _WAITS = re.compile(r" +waits for data \d+%")
 _NUMBER = re.compile(r"[-+]?\b\d[\d,.]*\b")

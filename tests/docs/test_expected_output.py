@@ -47,6 +47,12 @@ def test_a_shape_has_no_numbers() -> None:
     assert not same("step 20/120  loss 4.621", "step 20/120 mask 4.7", shape=True)
 
 
+@pytest.mark.parametrize("time", ["2 min left", "1 h 05 min left", "3 d 4 h left", "45 s left"])
+def test_times_are_not_compared(time: str) -> None:
+    assert same("loss 4.6  89 s left", f"loss 4.6  {time}")
+    assert not same("loss 4.6  89 s left", f"loss 4.7  {time}")
+
+
 PAGE = """\
 ```console
 $ echo 3; echo 4 >&2
