@@ -21,11 +21,11 @@ MARK = "LVDET_TEST_CLUSTER"
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[str]:
     """The value of the mark. At the end, no process is left."""
-    os.environ[MARK] = uuid.uuid4().hex
+    mark = os.environ[MARK] = uuid.uuid4().hex
     with connected("local[2]"):
-        yield os.environ[MARK]
+        del os.environ[MARK]  # what other tests start is not of the cluster
+        yield mark
     end = time.monotonic() + 30
-    while left := processes_with(MARK, os.environ[MARK]):
+    while left := processes_with(MARK, mark):
         assert time.monotonic() < end, left
         time.sleep(0.1)
-    del os.environ[MARK]

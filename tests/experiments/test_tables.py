@@ -153,7 +153,7 @@ def test_the_page_is_made_of_the_files(tmp_path: Path) -> None:
     write_results(results, data / "runs.json")
     write_page(page, [data], "synth")
     with_pilot = page.read_text()
-    assert "Of these runs, 1 are pilots" in with_pilot
+    assert "Of these runs, 1 is a pilot" in with_pilot
     assert with_pilot.split("## Verdicts")[1] == text.split("## Verdicts")[1]
     with pytest.raises(InputError, match="no results of scale lvis"):
         write_page(page, [data], "lvis")
