@@ -33,5 +33,6 @@ EQUIVALENT = {
         "count = std::max(count, static_cast<std::int64_t>(recalls[r] / objects) - 1);": (
             "a search begins earlier, and ends in the same place"
         ),
+        "bool tied_ = true;": "the start of each ranking sets it",
     },
 }
