@@ -29,6 +29,13 @@ class Mutant:
     after: str
     text: str
 
+    @property
+    def changed(self) -> str:
+        """The line with the change, or what is left out."""
+        if self.after == "pass":
+            return f"pass  # {shortened(self.before)}"
+        return self.text.splitlines()[self.line - 1].strip()
+
     def __str__(self) -> str:
         return f"{self.path}:{self.line}: {shortened(self.before)} -> {shortened(self.after)}"
 
