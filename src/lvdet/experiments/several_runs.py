@@ -41,6 +41,12 @@ class Job:
     conditions: tuple[str, ...]
     workshop: Workshop
 
+    @property
+    def network(self) -> str:
+        """What its training time depends on most."""
+        model = self.runs[0].config.model
+        return f"{model.kind}, {model.backbone}"
+
     def make(self, finished: Finished) -> None:
         """Carries out all runs."""
         scale, root = self.graph.scale, self.runs[0].root
@@ -77,14 +83,16 @@ def make_at_once(
     """Carries out several jobs at once, each in its own process, until all are done or the
     monotonic clock reaches `end`.
 
-    A job is not started if earlier runs took longer than the time left. Jobs unfinished at the end
-    save their work, and the next call resumes them. A job that fails does not stop the others.
+    A job is not started if earlier runs of the same network took longer than the time left. Jobs
+    unfinished at the end save their work, and the next call resumes them. A job that fails does
+    not stop the others.
     """
     waiting = [*jobs]
     total = sum(len(job.runs) for job in jobs)
     running: dict[BaseProcess, tuple[Job, float]] = {}
     failures: list[str] = []
-    longest, done = 0.0, 0  # seconds of a run
+    longest: dict[str, float] = {}  # seconds of a run, by network
+    done = 0
     context = multiprocessing.get_context("spawn")
     cores = max(1, thread_count() // max(1, min(number, len(jobs))))
     try:
@@ -93,7 +101,9 @@ def make_at_once(
                 left = math.inf if end is None else end - GRACE - time.monotonic()
                 if left <= 0:
                     break
-                fitting = [job for job in waiting if longest * len(job.runs) <= left]
+                fitting = [
+                    job for job in waiting if longest.get(job.network, 0.0) * len(job.runs) <= left
+                ]
                 for job in fitting[: number - len(running)]:
                     waiting.remove(job)
                     job = _with_workers(job, cores)
@@ -112,7 +122,7 @@ def make_at_once(
                     if ended:
                         del running[process]
                         took = (time.monotonic() - since) / len(job.runs)
-                        longest = max(longest, took)
+                        longest[job.network] = max(longest.get(job.network, 0.0), took)
                         failures += _failure(job, process)
     finally:
         _stop([*running])
