@@ -2,8 +2,9 @@
 
 Its memory is at risk in two places: `frUncompressedRLE` reads beyond a buffer where runs do not
 add up, and `merge` writes beyond one where masks have many empty runs. Overlaps of masks with
-empty runs are wrong (a mask's with itself may be 0). So only masks that lvdet accepts come here,
-and where that matters the same pixels are encoded again. A crash is this process's.
+empty runs are wrong (a mask's with itself may be 0), and so is the box of a mask that has no
+others. So only masks that lvdet accepts come here, and where that matters the same pixels are
+encoded again. A crash is this process's.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def answer(case: dict[str, Any]) -> dict[str, Any]:
     plain = coco_mask.encode(coco_mask.decode(rles))
     return {
         "area": coco_mask.area(rles).tolist(),
-        "box": coco_mask.toBbox(rles).tolist(),
+        "box": coco_mask.toBbox(plain).tolist(),
         "united": coco_mask.merge(plain)["counts"].decode(),
         "common": coco_mask.merge(plain, 1)["counts"].decode(),
         "overlaps": coco_mask.iou(plain, plain, [0] * len(plain)).tolist(),
