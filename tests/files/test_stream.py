@@ -321,7 +321,8 @@ import lvdet
 from lvdet.files import detections_json
 from lvdet.files.stream import detection_tables
 detections_json.CHUNK = detections_json.STRETCH = 1 << 27  # a request to stop is heard late
-threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
+timer = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT))
+timer.start()
 try:
     while True:
         if sys.argv[2] == "stream":
@@ -329,6 +330,7 @@ try:
         else:
             lvdet.read_detections(sys.argv[1])
 except KeyboardInterrupt:
+    timer.join()  # it may still be returning from the signal that it sent
     print("interrupted", threading.active_count())
 """
 
