@@ -17,11 +17,13 @@ import pytest
 from experiments.conftest import tiny
 from lvdet.errors import InputError, LvdetError
 from lvdet.experiments.experiment_table import ExperimentTables
+from lvdet.experiments.one_run import Workshop
 from lvdet.experiments.paper_item import names
 from lvdet.experiments.request import Request
 from lvdet.experiments.result_files import read_results
 from lvdet.experiments.run_status import RunStatus
 from lvdet.experiments.scale import read_scale
+from lvdet.experiments.several_runs import Job, fitting
 from lvdet.files.locking import make_and_lock
 
 
@@ -211,6 +213,22 @@ def test_seeds_that_no_experiment_uses_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"--seeds has 5, expected seeds of scale tiny \(0, 1\)"):
         tiny(tmp_path, "ap_fixed_losses", seeds=(0, 5, 100))
     assert tiny(tmp_path, "ap_fixed_losses", seeds=(100,)).missing
+
+
+def test_long_runs_of_one_network_do_not_hold_back_those_of_another(tmp_path: Path) -> None:
+    names = ("ap_fixed_crt", "supp_ap_fixed_pool_larger")
+    request = Request(names, "synth", tmp_path / "results", tmp_path / "work", seeds=(0,))
+    workshop = Workshop(request.work)
+    jobs = [Job(request.graph, tuple(chain), (), workshop) for chain in request.chains()]
+    large = [job for job in jobs if job.runs[0].name.startswith("strong")]
+    small = [job for job in jobs if job not in large]
+    [network], [other] = {job.network for job in small}, {job.network for job in large}
+    assert fitting(jobs, {other: 60.0}, left=59.0) == small
+    assert fitting(jobs, {other: 60.0}, left=60.0) == jobs
+    chains = [job for job in small if len(job.runs) > 1]
+    assert chains
+    assert fitting(small, {network: 40.0}, left=60.0) == [j for j in small if j not in chains]
+    assert fitting(small, {network: 40.0}, left=40.0 * max(len(j.runs) for j in chains)) == small
 
 
 @pytest.mark.long

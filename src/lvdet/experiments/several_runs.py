@@ -10,7 +10,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from multiprocessing.process import BaseProcess
@@ -101,10 +101,7 @@ def make_at_once(
                 left = math.inf if end is None else end - GRACE - time.monotonic()
                 if left <= 0:
                     break
-                fitting = [
-                    job for job in waiting if longest.get(job.network, 0.0) * len(job.runs) <= left
-                ]
-                for job in fitting[: number - len(running)]:
+                for job in fitting(waiting, longest, left)[: number - len(running)]:
                     waiting.remove(job)
                     job = _with_workers(job, cores)
                     process: BaseProcess = context.Process(target=_work, args=(job, cores))
@@ -130,6 +127,12 @@ def make_at_once(
             _collect(job, finished)
     if failures:
         raise LvdetError(f"{len(failures)} of {len(jobs)} jobs failed: {'; '.join(failures)}")
+
+
+def fitting(jobs: Iterable[Job], longest: dict[str, float], left: float) -> list[Job]:
+    """The jobs that take no longer than the time left, by the longest run of the same network;
+    all jobs of networks that did not run yet."""
+    return [job for job in jobs if longest.get(job.network, 0.0) * len(job.runs) <= left]
 
 
 def collect_left(folder: Path, finished: Finished) -> int:
