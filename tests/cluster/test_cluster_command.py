@@ -34,7 +34,7 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
     gt, shards = tmp_path / "gt.json", tmp_path / "shards"
     gt.write_text(json.dumps(annotations))
     shards.mkdir()
-    write_shards(results, shards, 4, seed=11)
+    write_shards(results, shards, 16, seed=11)
     return gt, shards
 
 
@@ -49,9 +49,9 @@ def test_it_writes_and_prints_the_same(files: tuple[Path, Path], tmp_path: Path)
 
 def test_errors_are_one_line(files: tuple[Path, Path]) -> None:
     gt, shards = files
-    (shards / "002.json").write_text('[{"image_id": 1}]')
+    (shards / "002a.json").write_text('[{"image_id": 1}]')
     done = lvdet_command("evaluate", gt, shards, *LOCAL)
-    done.refused("002.json, row 0")
+    done.refused("002a.json, row 0")
     lvdet_command("evaluate", gt, shards, "--cluster", "127.0.0.1:1").refused(
         "cannot connect to the cluster 127.0.0.1:1: Connection refused", code=1
     )
@@ -82,20 +82,32 @@ def test_a_signal_ends_all_processes(number: signal.Signals, code: int, tmp_path
             time.sleep(0.1)
 
 
-def test_shards_in_a_bucket(files: tuple[Path, Path], tmp_path: Path) -> None:
-    """Read by tasks, from a store that fails now and then."""
+@pytest.mark.parametrize(
+    ("scheme", "root"), [("s3", "data/run"), ("gs", "data/run"), ("hf", "datasets/some/run")]
+)
+def test_shards_in_a_bucket(
+    scheme: str, root: str, files: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """Read by tasks, from a store that fails and breaks off now and then."""
     gt, shards = files
-    objects = {f"data/shards/{path.name}": path.read_bytes() for path in shards.iterdir()}
-    objects["data/gt.json"] = gt.read_bytes()
-    names = ["s3://data/gt.json", "s3://data/shards"]
+    objects = {f"{root}/shards/{path.name}": path.read_bytes() for path in shards.iterdir()}
+    assert len(objects) == 16
+    objects[f"{root}/gt.json"] = gt.read_bytes()
+    names = [f"{scheme}://{root}/gt.json", f"{scheme}://{root}/shards"]
     one, many = tmp_path / "one.json", tmp_path / "many.json"
     with served_elsewhere(objects, failing=3) as environment:
         expected = lvdet_command("evaluate", *names, "-o", one, **environment).good()
         found = lvdet_command("evaluate", *names, "-o", many, *LOCAL, **environment)
         assert found == expected
-        missing = lvdet_command("evaluate", names[0], "s3://data/no", *LOCAL, **environment)
+        missing = f"{scheme}://{root}/no"
+        done = lvdet_command("evaluate", names[0], missing, *LOCAL, **environment)
+        done.refused(f"{missing}: no such file")
+        if scheme == "s3":
+            wrong = environment | {"AWS_SECRET_ACCESS_KEY": "not-the-secret"}
+            done = lvdet_command("evaluate", gt, names[1], *LOCAL, **wrong)
+            done.refused("access denied (SIGNATURE_DOES_NOT_MATCH)")
+            assert "not-the-secret" not in done.err
     assert many.read_bytes() == one.read_bytes()
-    missing.refused("s3://data/no: no such file")
 
 
 #: Starts a head and runs the commands that follow on it, in turn.

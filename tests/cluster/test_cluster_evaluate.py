@@ -44,6 +44,7 @@ def ask(verb: Any, *arguments: Any, **options: Any) -> str:
     by_image=st.booleans(),
     count=st.integers(1, 5),
     room=st.sampled_from([0, 3, 1 << 24]),
+    fan_in=st.sampled_from([2, 32]),
     chains=st.lists(st.lists(LIMITS, min_size=1, max_size=3), max_size=2),
     dets_per_image=st.one_of(st.none(), st.integers(0, 12)),
     dets_per_class=st.one_of(st.none(), st.integers(0, 12)),
@@ -56,6 +57,7 @@ def test_shards_evaluate_to_the_single_run(
     by_image: bool,
     count: int,
     room: int,
+    fan_in: int,
     chains: list[Any],
     dets_per_image: int | None,
     dets_per_class: int | None,
@@ -63,7 +65,8 @@ def test_shards_evaluate_to_the_single_run(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     """Rows of an image and of a class are in several shards, and equal scores in different ones.
-    With little room, shards drop what the budgets cannot keep."""
+    With little room, shards drop what the budgets cannot keep; parts are merged in several steps if
+    one task takes few."""
     folder = tmp_path_factory.mktemp("case")
     make = coco_case if coco else lvis_case
     annotations, results = make(seed, masks=iou != "bbox")
@@ -79,7 +82,10 @@ def test_shards_evaluate_to_the_single_run(
         "exact_lvis": exact_lvis,
     }
     expected = ask(lvdet.evaluate, gt, paths, **options)
-    with patch.object(shards, "room_of", lambda gt: room):
+    with (
+        patch.object(shards, "room_of", lambda gt: room),
+        patch.object(shards, "_FAN_IN", fan_in),
+    ):
         assert ask(lvdet.evaluate, gt, Shards.of(paths), **options) == expected
 
 

@@ -96,6 +96,11 @@ def test_outputs_of_training_match_their_schemas(tmp_path: Path) -> None:
     matches_schemas(output_examples.trained_examples(tmp_path))
 
 
+@pytest.mark.long
+def test_outputs_of_a_cluster_match_their_schemas(tmp_path: Path) -> None:
+    matches_schemas(output_examples.clustered_examples(tmp_path))
+
+
 def matches_schemas(outputs: dict[str, list[object]]) -> None:
     """Holds every output to its schema."""
     for name, values in outputs.items():

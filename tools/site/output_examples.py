@@ -12,7 +12,9 @@ import contextlib
 import io
 import json
 import os
+import shutil
 import tempfile
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -98,6 +100,14 @@ TRAINED = {
     ],
     "experiment": ["experiment dets_per_cat --scale tiny --seeds 0,1 --device cpu -o made"],
 }
+_SKIP = "--cluster local[1] --skip-bad-shards -o OUT"
+#: The same on a cluster, where one shard of two is bad.
+CLUSTERED = {
+    "evaluate": [f"evaluate lvis.json shards {_SKIP}"],
+    "sweep": [f"sweep lvis.json shards {_SKIP}"],
+    "audit": [f"audit lvis.json shards {_SKIP}"],
+    "compare": [f"compare lvis.json lvis_results.json shards --resamples 100 {_SKIP}"],
+}
 #: The outputs of commands that do not take a file's name.
 FILES = {"experiment": "made/tables.json"}
 #: Objects whose keys depend on the settings.
@@ -144,6 +154,21 @@ def trained_examples(folder: Path) -> dict[str, list[Any]]:
         return _of_commands(TRAINED)
 
 
+def clustered_examples(folder: Path) -> dict[str, list[Any]]:
+    """The JSON of every command in `CLUSTERED`, by output; starts clusters of one process."""
+    quiet = io.StringIO()
+    with (
+        contextlib.chdir(folder),
+        contextlib.redirect_stdout(quiet),
+        contextlib.redirect_stderr(quiet),
+    ):
+        _files()
+        Path("shards").mkdir()
+        shutil.copy("lvis_results.json", "shards/1.json")
+        shutil.copy("bad.json", "shards/2.json")
+        return _of_commands(CLUSTERED)
+
+
 def _of_commands(commands: Mapping[str, Sequence[str]]) -> dict[str, list[Any]]:
     return {name: [_written(name, one) for one in each] for name, each in commands.items()}
 
@@ -181,8 +206,11 @@ def _files() -> None:
 
 def main() -> None:
     """Writes the schemas."""
-    with tempfile.TemporaryDirectory() as folder:
-        found = examples(Path(folder)) | trained_examples(Path(folder))
+    found: defaultdict[str, list[Any]] = defaultdict(list)
+    for make in (examples, trained_examples, clustered_examples):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, values in make(Path(folder)).items():
+                found[name] += values
     for name, values in found.items():
         schema = {
             "$schema": "https://json-schema.org/draft/2020-12/schema",
