@@ -58,7 +58,8 @@ def main() -> None:
 
 
 def _open_standard_streams() -> None:
-    """Opens closed standard streams on nothing: otherwise the next file would take their place."""
+    """Opens closed standard streams on the null device. Otherwise the next file that is opened
+    would take their place."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             try:

@@ -64,20 +64,22 @@ Examples:
 Grouping: TypeAlias = Annotated[
     str,
     typer.Option(
+        metavar="GROUPING",
         help="Fit one map per class (class), per frequency group (frequency), "
-        "or a single map (all). Not for hierarchical."
+        "or a single map (all). Not for hierarchical.",
     ),
 ]
 Missing: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        help="Scores of classes without a correct detection: zero lowers them to almost 0 "
-        "(the paper sets them to 0), keep leaves them unchanged, frequency uses the fit of the "
-        "class's frequency group. Default: zero, or keep for identity. Not for hierarchical.",
+        metavar="RULE",
+        help="Scores of classes without a correct detection: zero lowers them to almost 0 (the "
+        "paper: to 0); keep leaves them unchanged; frequency uses the fit of the class's frequency "
+        "group. Default: zero; for identity, keep. Not for hierarchical.",
     ),
 ]
 IouThreshold: TypeAlias = Annotated[
-    float, typer.Option(help="IoU at which a detection counts as correct.")
+    float, typer.Option(metavar="IOU", help="IoU at which a detection counts as correct.")
 ]
 DetsPerClass: TypeAlias = Annotated[
     int, typer.Option(metavar="N", help="Use the N highest-scoring detections of each class.")
@@ -117,8 +119,9 @@ def fit(
     method: Annotated[
         str,
         typer.Option(
+            metavar="METHOD",
             help="Calibration method: hierarchical (also works for rare classes), histogram, "
-            "bbq, bbq-bic, beta, isotonic, platt, temperature or identity."
+            "bbq, bbq-bic, beta, isotonic, platt, temperature or identity.",
         ),
     ] = "hierarchical",
     grouping: Grouping = "class",
@@ -247,7 +250,10 @@ def measure(
     dets_per_class: DetsPerClass = 10_000,
     laece_iou_threshold: Annotated[
         float,
-        typer.Option(help="IoU at which LaECE and LaACE match detections; 0 means any overlap."),
+        typer.Option(
+            metavar="IOU",
+            help="IoU at which LaECE and LaACE match detections; 0 means any overlap.",
+        ),
     ] = 0.0,
     dets_per_image: Annotated[
         int | None,
@@ -296,7 +302,10 @@ def thresholds(
     output: RowOutputs = None,
     iou: Iou = None,
     iou_threshold: Annotated[
-        float, typer.Option(help="IoU at which a detection counts as correct; 0 means any overlap.")
+        float,
+        typer.Option(
+            metavar="IOU", help="IoU at which a detection counts as correct; 0 means any overlap."
+        ),
     ] = 0.5,
     dets_per_image: DetsPerImage = None,
     threads: Threads = None,

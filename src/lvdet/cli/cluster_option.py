@@ -1,4 +1,4 @@
-"""Where a verb runs: in this process, or on a cluster."""
+"""Where a verb runs: in this process or on a cluster."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Cluster: TypeAlias = Annotated[
     str | None,
     typer.Option(
         metavar="ADDRESS",
-        help="Run on a Ray cluster: local[N] for N processes of this machine, auto for the cluster "
+        help="Run on a Ray cluster: local[N] for N processes on this machine, auto for the cluster "
         "that this machine belongs to, or an address such as ray://head:10001. Each file is a "
         "shard.",
     ),
@@ -34,8 +34,8 @@ PlanOnly: TypeAlias = Annotated[
     typer.Option(
         "--plan",
         metavar="NODES",
-        help="With --cluster: only print what the run would take on so many nodes, from the sizes "
-        "of the files and from one of the smallest, which is read.",
+        help="With --cluster: print an estimate of time and memory on this many nodes, and exit. "
+        "Reads one of the smallest files.",
     ),
 ]
 
@@ -43,8 +43,10 @@ PlanOnly: TypeAlias = Annotated[
 def placed(
     verb: Callable[..., _Answer], cluster: str | None, skip_bad: bool = False, *, place: int = 1
 ) -> Callable[..., _Answer]:
-    """The verb, a function of detections (its argument at that place) and others, where it is to
-    run."""
+    """The verb as a function that runs on the cluster, if there is one.
+
+    place: the position of the detections among its arguments
+    """
     if cluster is not None:
         return partial(_run, verb, cluster, skip_bad, place)
     if skip_bad:
@@ -76,7 +78,7 @@ def _run(
 def print_plan(
     cluster: str | None, ground_truth: Path, detections: str, nodes: int, **options: Any
 ) -> None:
-    """Prints what `evaluate` would take."""
+    """Prints an estimate of the time and memory that `evaluate` would take."""
     if cluster is None:
         raise InputError("--plan needs --cluster")
     from lvdet.cluster import Shards, connected

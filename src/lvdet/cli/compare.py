@@ -28,7 +28,7 @@ def run(
     detections: Annotated[
         list[str],
         typer.Argument(
-            metavar="A B", help="Detections, as for evaluate: the baseline first, then the others."
+            metavar="DT", help="Detections, as for evaluate: the baseline first, then the others."
         ),
     ],
     runs: Annotated[
@@ -40,9 +40,13 @@ def run(
         ),
     ] = 1,
     iou: Iou = None,
-    resamples: Annotated[int, typer.Option(help="Number of bootstrap samples.")] = 1_000,
-    confidence: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = 0.95,
-    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
+    resamples: Annotated[
+        int, typer.Option(metavar="N", help="Number of bootstrap samples.")
+    ] = 1_000,
+    confidence: Annotated[
+        float, typer.Option(metavar="LEVEL", help="Confidence level of the intervals.")
+    ] = 0.95,
+    seed: Annotated[int, typer.Option(metavar="N", help="Random seed.")] = 0,
     dets_per_image: Annotated[
         int | None, typer.Option(metavar="N", help="Limit per image of AP-Old, as for evaluate.")
     ] = None,

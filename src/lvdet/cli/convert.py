@@ -52,8 +52,9 @@ def run(
     box_format: Annotated[
         str,
         typer.Option(
+            metavar="FORMAT",
             help="Box format of DT: xywh, xyxy or cxcywh in pixels; xywhn, xyxyn or cxcywhn "
-            "as fractions of the image size."
+            "as fractions of the image size.",
         ),
     ] = "xywh",
     images: ImagesOf = None,

@@ -26,7 +26,7 @@ def run(
     ),
     images: Annotated[int, typer.Option(metavar="N", help="Number of images.")] = 500,
     classes: Annotated[int, typer.Option(metavar="N", help="Number of classes.")] = 1203,
-    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", help="Random seed.")] = 0,
 ) -> None:
     """Try lvdet on simulated data, in seconds.
 

@@ -52,16 +52,13 @@ def run(
         int | None,
         typer.Option(
             metavar="N",
-            help="Budget of AP-Old: detections per image, across all classes. Default: 300 "
-            "for LVIS; for COCO, 100 per image and class.",
+            help="Limit per image of AP-Old, across all classes. Default: 300 for LVIS; for COCO, "
+            "100 per image and class.",
         ),
     ] = None,
     dets_per_class: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            help="Budget of AP-Fixed and AP-Pool: detections per class. Default: 10,000.",
-        ),
+        typer.Option(metavar="N", help="Limit per class of AP-Fixed and AP-Pool. Default: 10,000."),
     ] = None,
     budget: Annotated[
         list[str] | None,
@@ -91,9 +88,10 @@ def run(
     classes: Annotated[
         str | None,
         typer.Option(
-            help="Evaluate only these classes, without the detections of others: rare, common "
-            "or frequent by letter (r, rc, …), a group from --groups, or comma-separated names "
-            "and ids."
+            metavar="SUBSET",
+            help="Evaluate only these classes, and drop detections of others before any limit "
+            "applies: letters for rare, common and frequent (r, rc, …), a group from --groups, or "
+            "comma-separated names and ids.",
         ),
     ] = None,
     groups: Annotated[
@@ -104,7 +102,7 @@ def run(
         ),
     ] = None,
     class_table: Annotated[
-        Path | None, typer.Option(metavar="FILE.csv", help="Write one row per class as CSV.")
+        Path | None, typer.Option(metavar="FILE.csv", help="Also write one row per class as CSV.")
     ] = None,
     errors: Annotated[
         bool,
@@ -118,8 +116,8 @@ def run(
         list[str] | None,
         typer.Option(
             metavar="METRIC=X",
-            help="Exit with code 3 if a metric is below X. AP=0.3 refers to AP-Fixed; for another "
-            "protocol, write old.APr=0.2. Repeatable.",
+            help="Exit with code 3 if a metric is below X, a fraction. AP=0.3 refers to AP-Fixed; "
+            "for another protocol, write old.APr=0.2. Repeatable.",
         ),
     ] = None,
     output: Outputs = None,

@@ -77,7 +77,7 @@ def run(
         str | None,
         typer.Option(
             metavar="N,…",
-            help="Random seeds to run: some of the scale's, or pilots (seeds from 100 on), which "
+            help="Random seeds to run: some of the scale's, or pilot seeds (100 and above), which "
             "do not count toward verdicts. Default: all of the scale's.",
         ),
     ] = None,

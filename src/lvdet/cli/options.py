@@ -27,14 +27,16 @@ Results: TypeAlias = Annotated[
 Iou: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        help="bbox, segm or boundary. Default: segm if both files have masks, otherwise bbox."
+        metavar="KIND",
+        help="Match boxes (bbox), masks (segm) or mask boundaries (boundary). Default: segm if "
+        "both files have masks, otherwise bbox.",
     ),
 ]
 ExactLvis: TypeAlias = Annotated[
     bool,
     typer.Option(
         "--exact-lvis",
-        help="Reproduce lvis (pycocotools for COCO files) exactly, quirks included.",
+        help="Reproduce lvis (for COCO files, pycocotools) exactly, quirks included.",
     ),
 ]
 DropDuplicates: TypeAlias = Annotated[
@@ -93,6 +95,7 @@ Threads: TypeAlias = Annotated[
     int | None,
     typer.Option(
         callback=_set_threads,
+        metavar="N",
         help="Number of threads. Default: LVDET_THREADS, or one per core.",
     ),
 ]

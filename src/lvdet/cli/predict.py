@@ -54,8 +54,8 @@ def run(
             "--output",
             "-o",
             metavar="OUT",
-            help="Detections to write: .json, .jsonl, .ndjson or .parquet. For a folder of "
-            "images, their ids go to results.images.json beside results.json.",
+            help="Output file of detections: .json, .jsonl, .ndjson or .parquet. For a folder of "
+            "images, results.json comes with results.images.json, which lists their ids.",
         ),
     ] = None,
     images: Annotated[

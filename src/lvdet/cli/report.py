@@ -54,7 +54,7 @@ def run(
     name: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="TEXT", help="Name of the detector; repeat once per results file, in order."
+            metavar="TEXT", help="Name of a detector; repeat once per results file, in order."
         ),
     ] = None,
     calibrator: Annotated[
@@ -74,12 +74,15 @@ def run(
         ),
     ] = None,
     method: Annotated[
-        str, typer.Option(help="Calibration method to fit if there is no --calibrator.")
+        str,
+        typer.Option(
+            metavar="METHOD", help="Calibration method to fit if there is no --calibrator."
+        ),
     ] = "hierarchical",
     images: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR", help="Image folder. The page then shows detections on some images."
+            metavar="DIR", help="Folder of the images. The page then shows detections on some."
         ),
     ] = None,
     image_id: Annotated[

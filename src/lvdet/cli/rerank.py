@@ -51,14 +51,12 @@ def run(
         Path | None,
         typer.Option(
             metavar="FILE.jsonl",
-            help="Write which detections were dropped and added, one line per changed image.",
+            help="Also write the dropped and added detections, one line per changed image.",
         ),
     ] = None,
     image: Annotated[
         int | None,
-        typer.Option(
-            metavar="ID", help="Print which detections were dropped and added in one image."
-        ),
+        typer.Option(metavar="ID", help="Print the dropped and added detections of one image."),
     ] = None,
     summary: Summary = None,
     iou: Iou = None,

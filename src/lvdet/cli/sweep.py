@@ -47,8 +47,9 @@ def run(
     order: Annotated[
         str,
         typer.Option(
-            help="Which limit applies first in rows that have both: class-first, image-first "
-            "or both."
+            metavar="ORDER",
+            help="Which limit applies first in rows that have both: class-first or image-first; "
+            "both gives a row for each order.",
         ),
     ] = CLASS_FIRST,
     subsets: Annotated[

@@ -41,7 +41,7 @@ def run(
         int, typer.Option(metavar="N", help="Longer side of the images in pixels.")
     ] = 320,
     objects: Annotated[
-        float, typer.Option(metavar="N", help="Labelled objects per image to aim for.")
+        float, typer.Option(metavar="N", help="Target number of labelled objects per image.")
     ] = 12.0,
     classes_per_image: Annotated[
         float | None,

@@ -35,7 +35,7 @@ def require_target(path: Path | None, endings: Sequence[str] = ()) -> None:
 
 
 def _denied(path: Path) -> bool:
-    """Whether it may not even be looked at."""
+    """Whether permissions forbid even examining the path."""
     try:
         os.stat(path)
     except PermissionError:

@@ -88,7 +88,7 @@ def progress_bar(title: str, /, *, unit: str = "bytes") -> Iterator[Update | Non
 
 @contextmanager
 def _plain_bar(title: str) -> Iterator[Update]:
-    """A percentage that is redrawn without escape sequences, and is wiped away at the end."""
+    """A percentage that is redrawn without escape sequences, and erased at the end."""
     shown = ""
 
     def show(text: str) -> None:
@@ -126,7 +126,7 @@ def finish(result: Result, outputs: Sequence[Path] | None = None) -> None:
 
 
 def print_evaluation(result: Evaluation) -> None:
-    """Prints the table of protocols, drawn if the terminal is wide enough, or as plain text."""
+    """Prints the table of protocols: drawn if the terminal is wide enough, otherwise as text."""
     if sys.stdout.isatty():
         console, table = _console(), drawn_table(result)
         if fits(console, table):
