@@ -150,7 +150,7 @@ def test_completion_is_installed_for_the_current_shell(tmp_path: Path) -> None:
         (["sweep", "gt.json"], "DT"),
         (["sweep", "gt.json", "dt.json", "--rerank", "few"], "--rerank"),
         (["compare"], "GT"),
-        (["compare", "gt.json"], "A"),
+        (["compare", "gt.json"], "Missing argument 'DT'"),
         (["compare", "gt.json", "dt.json", "dt.json", "--resamples", "many"], "--resamples"),
         (["check"], "GT"),
         (["check", "gt.json", "dt.json", "more.json"], "more.json"),
