@@ -379,8 +379,16 @@ def test_the_summary(missing: str | None, says: str, samples: Samples) -> None:
     calibrator = lvdet.Calibrator(method, missing=missing).fit_samples(samples, origin)
     right = sum(int(part[1].sum()) for part in PARTS)
     assert calibrator.summary() == (
-        f"{method} by class, fitted on 515 detections ({right} correct) of 7 classes; {says}"
+        f"{method}{' by class' if missing else ''}, fitted on 515 detections ({right} correct) of 7 "
+        f"classes; {says}"
     )
+
+
+def test_the_summary_without_frequencies() -> None:
+    made = samples_of_classes([drawn_rows(8, 30), drawn_rows(9, 30, none_right=True)], "--")
+    origin = Origin("train.json", "results.json", "bbox", 0.75, 10_000)
+    calibrator = lvdet.Calibrator("beta", missing="frequency").fit_samples(made, origin)
+    assert calibrator.summary().endswith("1 class without a correct detection: fit of all classes")
 
 
 def test_fitting_again_forgets_what_was_before(samples: Samples) -> None:

@@ -217,13 +217,16 @@ class Calibrator:
             given = {
                 "zero": "scores lowered to almost 0",
                 "keep": "scores unchanged",
-                "frequency": "fit of the frequency group",
+                "frequency": "fit of the frequency group"
+                if record.categories.groups()
+                else "fit of all classes",
                 "": "inferred from the other classes",
             }[recipe.missing]
             classes = "class" if silent == 1 else "classes"
             note = f"; {silent:,} {classes} without a correct detection: {given}"
+        grouping = "" if recipe.method == "hierarchical" else f" by {recipe.grouping}"
         return (
-            f"{recipe.method} by {recipe.grouping}, fitted on {record.detections.sum():,} "
+            f"{recipe.method}{grouping}, fitted on {record.detections.sum():,} "
             f"detections ({record.right.sum():,} correct) of {len(record.categories):,} "
             f"classes{note}"
         )

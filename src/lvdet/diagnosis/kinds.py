@@ -69,7 +69,7 @@ def explain(
 
     Wrong ones are tested in this order, IoU being the highest with an object of the image:
     localisation, background ≤ IoU ≤ foreground with its own class; classification, IoU ≥
-    foreground with another class; duplicate, IoU ≥ foreground with its own, all of which better
+    foreground with another class; duplicate, IoU > foreground with its own, all of which better
     detections took; background, IoU ≤ background with everything; both, the rest. Among equal
     overlaps the annotation that comes first in the file is the target.
     """

@@ -35,8 +35,8 @@ def read_ground_truth(
 ) -> GroundTruth:
     """Reads an LVIS (v1, v0.5) or COCO annotation file, plain or gzipped.
 
-    A file counts as LVIS if its images have `neg_category_ids`. With masks=False segmentations are
-    skipped; boxes can then be evaluated, but not masks.
+    A file counts as LVIS if an image has `neg_category_ids` or `not_exhaustive_category_ids`. With
+    masks=False segmentations are skipped; boxes can then be evaluated, but not masks.
     """
     with track(progress, "reading annotations") as update:
         gt, problems = load_ground_truth(path, masks=masks, update=update)
