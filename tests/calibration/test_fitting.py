@@ -378,9 +378,9 @@ def test_the_summary(missing: str | None, says: str, samples: Samples) -> None:
     method = "hierarchical" if missing is None else "beta"
     calibrator = lvdet.Calibrator(method, missing=missing).fit_samples(samples, origin)
     right = sum(int(part[1].sum()) for part in PARTS)
+    by = " by class" if missing else ""
     assert calibrator.summary() == (
-        f"{method}{' by class' if missing else ''}, fitted on 515 detections ({right} correct) of 7 "
-        f"classes; {says}"
+        f"{method}{by}, fitted on 515 detections ({right} correct) of 7 classes; {says}"
     )
 
 
