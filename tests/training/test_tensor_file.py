@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -77,3 +79,26 @@ def test_a_message_stays_on_one_line(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not a safetensors file") as caught:
         read_tensors(path)
     assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="files have no mode there")
+def test_it_is_on_disk_and_readable_as_other_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced = set()
+    sync = os.fsync
+
+    def noted(descriptor: int) -> None:
+        synced.add(os.fstat(descriptor).st_ino)
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    path, other = tmp_path / "model.safetensors", tmp_path / "other"
+    write_tensors(path, tensors())
+    other.touch()
+    assert path.stat().st_ino in synced
+    assert path.stat().st_mode == other.stat().st_mode
+    path.chmod(0o600)
+    write_tensors(path, tensors())
+    assert path.stat().st_ino in synced
+    assert path.stat().st_mode & 0o777 == 0o600

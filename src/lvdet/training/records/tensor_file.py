@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ from torch import Tensor
 
 from lvdet.errors import InputError
 from lvdet.files.writing import write_whole
+from lvdet.operating_system import set_mode
 
 
 def write_tensors(
@@ -19,8 +22,12 @@ def write_tensors(
 ) -> None:
     """Writes the file atomically."""
     dense = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
-    with write_whole(path) as file:  # the package opens the temporary file by its name
+    with write_whole(path) as file:
         save_file(dense, file.name, dict(metadata) if metadata else None)
+        # The package may have put a file of its own in the place of the temporary one.
+        with open(file.name, "rb+") as written:
+            set_mode(written, stat.S_IMODE(os.fstat(file.fileno()).st_mode))
+            os.fsync(written.fileno())
 
 
 def read_metadata(path: Path) -> dict[str, str]:
