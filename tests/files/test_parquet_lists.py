@@ -132,6 +132,17 @@ def test_boxes_in_the_format_that_the_file_names(name: str, tmp_path: Path) -> N
             convert(path, tmp_path / "plain.json", box_format="xyxy", images=gt)
 
 
+def test_columns_that_name_their_format_are_not_declared_otherwise(tmp_path: Path) -> None:
+    """x, y, w, h are what they are, whatever the metadata says."""
+    columns = {"image_id": [1], "category_id": [1], "score": [0.5]}
+    columns |= {"x": [1.0], "y": [2.0], "w": [3.0], "h": [4.0]}
+    table = pa.table(columns).replace_schema_metadata({"box_format": "xyxy"})
+    pq.write_table(table, tmp_path / "r.parquet")
+    for box_format, expected in (("xywh", [1, 2, 3, 4]), ("xyxy", [1, 2, 2, 2])):
+        convert(tmp_path / "r.parquet", tmp_path / "plain.json", box_format=box_format)
+        assert lvdet.read_detections(tmp_path / "plain.json").box.tolist() == [expected]
+
+
 def with_image(**changes: Any) -> list[Json]:
     images = lists()
     images[3] |= {"scores": [0.5, 0.25], "labels": [3, 5], "boxes": [[1.0, 2.0, 3.0, 4.0]] * 2}

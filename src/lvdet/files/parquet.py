@@ -146,9 +146,10 @@ def _spans(groups: list[Group]) -> Iterator[tuple[int, int]]:
 
 
 def declared_box_format(path: InputPath) -> str:
-    """The box format that a file declares."""
+    """The box format that a file declares, for columns that do not name it."""
     with _opened(path) as file:
-        return box_format_of(file.schema_arrow, str(path))
+        _, box_columns, _ = _Columns.of(file.schema_arrow, str(path), masks=False)
+        return "xywh" if box_columns == [*_BOX] else box_format_of(file.schema_arrow, str(path))
 
 
 def holds_masks(path: InputPath) -> bool:
