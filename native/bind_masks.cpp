@@ -86,11 +86,27 @@ nb::tuple mask_runs(const MaskTuple& masks, In<std::int32_t> height, In<std::int
     for (std::size_t i = 0; i < std::get<2>(masks).size(); ++i) {
         const std::int64_t h = height.data()[i], w = width.data()[i];
         require(row_runs(column, i, h, w, runs), i);
+        const Box box = edges ? mask_box(runs, h) : Box{0, 0, 0, 0};
+        require(box.w * box.h > kLargestBoundary ? kBoundaryTooLarge : nullptr, i);
         if (edges) runs = boundary(runs, h, w, boundary_reach(h, w));
         counts.insert(counts.end(), runs.begin(), runs.end());
         ends.push_back(static_cast<std::int64_t>(counts.size()));
     }
     return nb::make_tuple(take(std::move(counts)), take(std::move(ends)));
+}
+
+// The columns of pixels that the edges of all polygons cross in images of these widths.
+std::uint64_t mask_crossings(const MaskTuple& masks, In<std::int32_t> width) {
+    const MaskColumn column = column_of(masks);
+    std::uint64_t sum = 0;
+    for (std::size_t i = 0; i < std::get<2>(masks).size(); ++i) {
+        const std::uint8_t* const data = column.data + column.offsets[i];
+        const auto size = static_cast<std::size_t>(column.offsets[i + 1] - column.offsets[i]);
+        if (column.kind[i] != kMaskPolygons || check_polygons(data, size)) continue;
+        for_each_polygon(
+            data, [&](const std::vector<double>& xy) { sum += crossings(xy, width.data()[i]); });
+    }
+    return sum;
 }
 
 Out<double> mask_boxes(const MaskTuple& masks) {
@@ -161,6 +177,9 @@ void bind_masks(nb::module_& m) {
     m.attr("FARTHEST") = kFarthest;
     m.attr("LARGEST_MASK") = kLargestMask;
     m.attr("MOST_CROSSINGS") = kMostCrossings;
+    m.attr("CROSSINGS") = kCrossings;
+    m.attr("CROSSINGS_PER_BYTE") = kCrossingsPerByte;
+    m.attr("LARGEST_BOUNDARY") = static_cast<std::int64_t>(kLargestBoundary);
     m.attr("DEEPEST") = kDeepest;
     m.attr("LONGEST_NUMBER") = kLongestNumber;
     m.attr("LARGEST_RECORD") = kLargestRecord;
@@ -171,6 +190,7 @@ void bind_masks(nb::module_& m) {
     m.def("take_masks", &take_masks, "data"_a.noconvert(), "offsets"_a.noconvert(),
           "rows"_a.noconvert());
     m.def("polygon_bytes", &polygon_bytes, "parts"_a);
+    m.def("mask_crossings", &mask_crossings, "masks"_a, "width"_a.noconvert());
     m.def("mask_runs", &mask_runs, "masks"_a, "height"_a.noconvert(), "width"_a.noconvert(),
           "edges"_a);
     m.def("mask_boxes", &mask_boxes, "masks"_a);

@@ -16,6 +16,13 @@ inline constexpr const char* kTooLarge = "the mask takes more than 67,108,864 by
 inline constexpr std::size_t kMostCrossings = std::size_t{1} << 24;
 inline constexpr const char* kTooManyCrossings =
     "the edges of a polygon cross more than 16,777,216 columns of the image";
+// The same of all polygons of a table, for each byte of its masks, and what is always allowed.
+inline constexpr std::uint64_t kCrossingsPerByte = 32;
+inline constexpr std::uint64_t kCrossings = std::uint64_t{1} << 26;
+// Pixels of the box around a mask whose boundary is compared: one bit for each is kept.
+inline constexpr double kLargestBoundary = 4294967296.0;
+inline constexpr const char* kBoundaryTooLarge =
+    "the box around the mask has more than 4,294,967,296 pixels, too many to find its boundary";
 // Levels of JSON in a record.
 inline constexpr int kDeepest = 512;
 inline constexpr const char* kTooDeep = "nested more than 512 levels deep";

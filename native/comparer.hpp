@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "bounds.hpp"
 #include "iou.hpp"
 #include "match.hpp"
 
@@ -26,7 +27,9 @@ class Comparer {
         found_shapes_.resize(std::max(founds, found_shapes_.size()));
         for (std::size_t d = 0; d < founds; ++d) {
             load_mask(found_.masks, found_rows[d], true, found_shapes_[d]);
-            if (truths > 0) found_shapes_[d].box = mask_box(found_shapes_[d].runs, height_);
+            if (truths == 0) continue;
+            found_shapes_[d].box = mask_box(found_shapes_[d].runs, height_);
+            require_edges(found_shapes_[d].box, true, found_rows[d]);
         }
         if (founds == 0) return;
         truth_shapes_.resize(std::max(truths, truth_shapes_.size()));
@@ -35,6 +38,7 @@ class Comparer {
             load_mask(truth_.masks, truth_rows[g], false, truth_shapes_[g]);
             truth_shapes_[g].box = mask_box(truth_shapes_[g].runs, height_);
             if (overlap_ != Overlap::boundary) continue;
+            require_edges(truth_shapes_[g].box, false, truth_rows[g]);
             truth_edges_[g].runs = boundary(truth_shapes_[g].runs, height_, width_, reach_);
             truth_edges_[g].area = mask_area(truth_edges_[g].runs);
         }
@@ -61,6 +65,11 @@ class Comparer {
             edge_of_ = static_cast<std::int64_t>(d);
         }
         return edge_;
+    }
+
+    void require_edges(const Box& box, bool detection, std::int32_t row) const {
+        if (overlap_ == Overlap::boundary && box.w * box.h > kLargestBoundary)
+            throw MaskError(kBoundaryTooLarge, detection, row);
     }
 
     void load_mask(const MaskColumn& masks, std::int32_t row, bool detection, Shape& shape) const {

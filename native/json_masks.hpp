@@ -130,7 +130,8 @@ class MaskedBlock : public BlockBase {
         if (!good) return;
         if (sizes != 2 || size[0] < 0 || size[1] < 0 || size[0] > kLargestSide ||
             size[1] > kLargestSide)
-            return report(at, "RLE has no valid size, expected [height, width]");
+            return report(
+                at, "RLE has no valid size, expected [height, width], each at most 1,000,000");
         if (!counted) return report(at, "RLE has no counts");
         if (const char* wrong = check_rle(mask_data.data() + mask_begin_,
                                           mask_data.size() - mask_begin_, size[0] * size[1]))
@@ -168,7 +169,7 @@ class MaskedBlock : public BlockBase {
             for (const double value : part)
                 if (!(std::fabs(value) <= kFarthest))
                     return report(
-                        at, "a polygon of segmentation has a coordinate that is out of range");
+                        at, "a polygon of segmentation has a coordinate beyond 1,000,000 pixels");
         }
         kind_ = kMaskPolygons;
         encode_polygons(parts, mask_data);

@@ -11,9 +11,27 @@ namespace lvdet {
 
 namespace {
 
+constexpr double kScale = 5;
+
 struct Point {
     int x, y;
 };
+
+// A corner at five times the resolution.
+Point corner(const std::vector<double>& xy, std::size_t i) {
+    return {static_cast<int>(kScale * xy[2 * i] + .5),
+            static_cast<int>(kScale * xy[2 * i + 1] + .5)};
+}
+
+// The columns of pixels of the image whose centres an edge crosses: from `begin` on, before `end`.
+struct Columns {
+    int begin, end;
+};
+
+Columns columns_between(Point from, Point to, std::int64_t width) {
+    return {std::max(std::min(from.x, to.x) + 2, 0) / 5,
+            static_cast<int>(std::min<std::int64_t>((std::max(from.x, to.x) + 2) / 5, width))};
+}
 
 // Calls visit(column, y) wherever an edge crosses the centre of a column of pixels of the image.
 // Corners and y are at five times the resolution: the centre of column c is between 5c + 2 and
@@ -23,21 +41,19 @@ template <class Visit>
 void cross_columns(Point from, Point to, std::int64_t width, Visit&& visit) {
     const int dx = std::abs(to.x - from.x), dy = std::abs(to.y - from.y);
     if (dx == 0) return;
+    const Columns columns = columns_between(from, to, width);
     if (dx >= dy ? from.x > to.x : from.y > to.y) std::swap(from, to);
-    const int left = std::max(std::min(from.x, to.x) + 2, 0) / 5;
-    const auto end =
-        static_cast<int>(std::min<std::int64_t>((std::max(from.x, to.x) + 2) / 5, width));
     if (dx >= dy) {
         const double slope = static_cast<double>(to.y - from.y) / dx;
         const auto y = [&](int step) { return static_cast<int>(from.y + slope * step + .5); };
-        for (int column = left; column < end; ++column) {
+        for (int column = columns.begin; column < columns.end; ++column) {
             const int step = 5 * column + 2 - from.x;
             visit(column, std::min(y(step), y(step + 1)));
         }
         return;
     }
     const double slope = static_cast<double>(to.x - from.x) / dy;
-    for (int column = left; column < end; ++column) {
+    for (int column = columns.begin; column < columns.end; ++column) {
         const int centre = 5 * column + 2;
         const auto crossed = [&](int step) {
             const int x = static_cast<int>(from.x + slope * step + .5);
@@ -55,21 +71,18 @@ void cross_columns(Point from, Point to, std::int64_t width, Visit&& visit) {
 
 const char* polygon_runs(const std::vector<double>& xy, std::int64_t height, std::int64_t width,
                          Runs& runs) {
-    constexpr double scale = 5;
     const std::size_t points = xy.size() / 2;
-    const auto corner = [&](std::size_t i) {
-        return Point{static_cast<int>(scale * xy[2 * i] + .5),
-                     static_cast<int>(scale * xy[2 * i + 1] + .5)};
-    };
     std::vector<std::int64_t> toggles;
     std::size_t most = 1 << 16;
     std::size_t crossed = 0;
     for (std::size_t i = 0; i < points; ++i) {
         const std::size_t before = toggles.size();
-        cross_columns(corner(i), corner((i + 1) % points), width, [&](int column, int fine) {
-            const double y = std::clamp((fine + .5) / scale - .5, 0.0, static_cast<double>(height));
-            toggles.push_back(column * height + static_cast<std::int64_t>(std::ceil(y)));
-        });
+        cross_columns(
+            corner(xy, i), corner(xy, (i + 1) % points), width, [&](int column, int fine) {
+                const double y =
+                    std::clamp((fine + .5) / kScale - .5, 0.0, static_cast<double>(height));
+                toggles.push_back(column * height + static_cast<std::int64_t>(std::ceil(y)));
+            });
         crossed += toggles.size() - before;
         if (crossed > kMostCrossings) return kTooManyCrossings;
         if (toggles.size() < most) continue;
@@ -78,6 +91,16 @@ const char* polygon_runs(const std::vector<double>& xy, std::int64_t height, std
     }
     runs_from_toggles(toggles, height * width, runs);
     return nullptr;
+}
+
+std::uint64_t crossings(const std::vector<double>& xy, std::int64_t width) {
+    const std::size_t points = xy.size() / 2;
+    std::uint64_t sum = 0;
+    for (std::size_t i = 0; i < points; ++i) {
+        const Columns columns = columns_between(corner(xy, i), corner(xy, (i + 1) % points), width);
+        sum += static_cast<std::uint64_t>(std::max(columns.end - columns.begin, 0));
+    }
+    return sum;
 }
 
 void encode_polygons(const std::vector<std::vector<double>>& parts,
@@ -115,7 +138,7 @@ const char* check_polygons(const std::uint8_t* data, std::size_t size) {
         double value = 0.0;
         std::memcpy(&value, data + head + i * sizeof value, sizeof value);
         if (!(std::fabs(value) <= kFarthest))
-            return "a polygon has a coordinate that is out of range";
+            return "a polygon has a coordinate beyond 1,000,000 pixels";
     }
     return nullptr;
 }

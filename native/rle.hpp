@@ -49,6 +49,9 @@ void runs_from_toggles(std::vector<std::int64_t>& toggles, std::int64_t pixels, 
 // the resolution, snapped to pixel columns. Returns what is wrong with it, or nullptr.
 const char* polygon_runs(const std::vector<double>& xy, std::int64_t height, std::int64_t width,
                          Runs& runs);
+// The columns of pixels that the edges of a polygon cross, each edge for itself.
+std::uint64_t crossings(const std::vector<double>& xy, std::int64_t width);
+
 // The mask of an encoded row at the given image size. Returns what is wrong, or nullptr.
 const char* row_runs(const MaskColumn& masks, std::size_t row, std::int64_t height,
                      std::int64_t width, Runs& runs);

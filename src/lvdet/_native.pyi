@@ -53,6 +53,12 @@ LARGEST_MASK: int = 67108864
 
 MOST_CROSSINGS: int = 16777216
 
+CROSSINGS: int = 67108864
+
+CROSSINGS_PER_BYTE: int = 32
+
+LARGEST_BOUNDARY: int = 4294967296
+
 DEEPEST: int = 512
 
 LONGEST_NUMBER: int = 4096
@@ -68,6 +74,8 @@ def paste_masks(map: Annotated[NDArray[numpy.float32], dict(order='C', device='c
 def take_masks(data: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], rows: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)]) -> tuple: ...
 
 def polygon_bytes(parts: Sequence[Sequence[float]]) -> bytes: ...
+
+def mask_crossings(masks: tuple[Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)]], width: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)]) -> int: ...
 
 def mask_runs(masks: tuple[Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)]], height: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], width: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], edges: bool) -> tuple: ...
 

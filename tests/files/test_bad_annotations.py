@@ -208,7 +208,7 @@ WRONG: list[tuple[str, str, Any, str]] = [
     ("annotations", "segmentation", 5, "segmentation is a number, expected RLE"),
     ("annotations", "segmentation", [[1, 2, 3, 4]], "a polygon of segmentation has 4 numbers"),
     ("annotations", "segmentation", [[1, 2, 3, 4, 5, 6, 7]], "has 7 numbers"),
-    ("annotations", "segmentation", [[1, 2, 3, 4, 5, float("inf")]], "out of range"),
+    ("annotations", "segmentation", [[1, 2, 3, 4, 5, float("inf")]], "beyond 1,000,000 pixels"),
     ("annotations", "segmentation", {"size": [50, 20]}, "RLE has no counts"),
     (
         "annotations",

@@ -188,6 +188,22 @@ def crossing_polygon(path: Path) -> None:
     )
 
 
+def many_crossings(path: Path) -> None:
+    """Each polygon is fine by itself."""
+    square = [[0, 0, 1_000_000, 0, 1_000_000, 1_000_000, 0, 1_000_000]]
+    annotation_file(side=1_000_000, segmentation=square, area=10**10)(path)
+    edges = [1_000_000 * (i // 2 % 2) if i % 2 == 0 else i % 3 for i in range(32)]
+    one = ROW | {"segmentation": [edges]}
+    path.write_text(json.dumps([one] * 1_500))
+
+
+def large_boundary(path: Path) -> None:
+    side = 1_000_000
+    square = [[0, 0, side, 0, side, side, 0, side]]
+    annotation_file(side=side, segmentation=square, area=10**12)(path)
+    path.write_bytes(masked(square))
+
+
 def far_polygon(path: Path) -> None:
     annotation_file(segmentation=[[0, 0, 10, 0, 10, 10]])(path)
     path.write_bytes(masked([[1e6, 5, -1e6, 0] * 50]))
@@ -208,6 +224,8 @@ INPUTS = [
     Hostile(
         "polygon across 1,000,000 columns, 200 times", "dt.json", crossing_polygon, SEGM, long=True
     ),
+    Hostile("1,500 polygons across 1,000,000 columns", "dt.json", many_crossings, SEGM),
+    Hostile("boundary of 10^12 pixels", "dt.json", large_boundary, f"{SEGM[:-4]}boundary"),
     Hostile("npz whose array unpacks to 80 MB", "r.npz", npz_bomb),
     Hostile("npz with a scalar for masks", "r.npz", npz_of_a_scalar),
     Hostile("gzip with a string of 80 MB", "r.json.gz", gzip_bomb),

@@ -233,7 +233,7 @@ def _encode(value: Any) -> tuple[bytes, int, tuple[int, int]]:
         if len(part) < 6 or len(part) % 2:
             raise ValueError(f"a polygon has {len(part)} numbers, expected at least 3 x, y points")
         if not all(abs(number) <= _native.FARTHEST for number in part):
-            raise ValueError("a polygon has a coordinate that is out of range")
+            raise ValueError("a polygon has a coordinate beyond 1,000,000 pixels")
     return _native.polygon_bytes(parts), POLYGONS, (0, 0)
 
 

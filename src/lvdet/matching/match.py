@@ -12,6 +12,7 @@ from lvdet.errors import InputError
 from lvdet.matching.match_options import DEFAULT, MatchOptions
 from lvdet.tables.detections import Detections
 from lvdet.tables.ground_truth import GroundTruth, ImageLists
+from lvdet.tables.masks import require_crossings
 from lvdet.tables.matches import Matches
 from lvdet.tables.outcomes import Outcomes
 from lvdet.tables.problems import category_rows, image_rows, pair_problems
@@ -186,6 +187,8 @@ def require_comparable(gt: GroundTruth, detections: Detections, iou: str) -> Non
         missing = np.flatnonzero(table.masks.kind == 0)
         if len(missing):
             raise InputError(f"{table.source}, row {missing[0]:,}: has no mask")
+        rows = gt.image if table is gt else image_rows(gt, detections)[detections.image]
+        require_crossings(table.masks, gt.images.width, rows, table.source)
 
 
 def _columns(

@@ -16,6 +16,8 @@ from lvdet.tables.description import counted, describe_line
 #: Values of `Masks.kind`.
 NONE, RLE, POLYGONS = 0, 1, 2
 
+#: Bytes of a polygon's point.
+_POINT = 16
 #: Maximum number of pixels of an image.
 LARGEST_SIDE = _native.LARGEST_SIDE
 #: Maximum size of an encoded mask in bytes.
@@ -106,6 +108,24 @@ class Masks:
             np.concatenate([part.kind for part in parts]),
             np.concatenate([part.height for part in parts]),
             np.concatenate([part.width for part in parts]),
+        )
+
+
+def require_crossings(
+    masks: Masks, widths: NDArray[np.int32], image: NDArray[np.int32], source: str
+) -> None:
+    """Raises if polygons would take far more time and memory as masks than their bytes do.
+
+    widths: [I] of the images; image: [N] row of each mask's image
+    """
+    most = max(_native.CROSSINGS, _native.CROSSINGS_PER_BYTE * len(masks.data))
+    if len(masks.data) // _POINT * int(widths.max(initial=0)) <= most:
+        return
+    crossed = _native.mask_crossings(masks.columns, widths[image])
+    if crossed > most:
+        raise InputError(
+            f"{source}: the edges of all polygons cross {crossed:,} columns of their images, "
+            f"expected at most {most:,}"
         )
 
 
