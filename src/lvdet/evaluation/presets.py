@@ -48,7 +48,8 @@ class Preset:
         """How detections are compared, as far as the preset leaves that open."""
         if replace(requested, iou=None) != DEFAULT:
             raise InputError(
-                f"preset {self.name!r} cannot be combined with thresholds or exact_lvis"
+                f"preset {self.name!r} sets the IoU thresholds and lvis's quirks itself: leave out "
+                "thresholds and exact_lvis"
             )
         if requested.iou is not None and self.iou not in (None, requested.iou):
             raise InputError(

@@ -20,11 +20,7 @@ T = TypeVar("T")
 def unfinished(images: Sequence[Image], batch: int, wanted: Container[int]) -> list[Image]:
     """The batches, in order, that contain any wanted image. They are always complete, because the
     padding of an image to its neighbours' size slightly affects its detections; so batches must not
-    depend on where an earlier process ended.
-
-    Whole batches, because the padding of an image to its neighbours' size is seen, if barely, in
-    its detections: so they do not depend on where an earlier process ended.
-    """
+    depend on where an earlier process ended."""
     batches = (images[begin : begin + batch] for begin in range(0, len(images), batch))
     return [image for some in batches if any(one[0] in wanted for one in some) for image in some]
 

@@ -44,7 +44,7 @@ def images_run_twice(results: Results, repeated: NDArray[np.int32]) -> Finding |
         {"images": len(same), "looked_at": looked_at, "first_image_id": same[0]},
         f"{len(same):,} image{'s' * (len(same) > 1)}{among} {are} in {results.source} twice, in "
         f"separate places with nearly the same boxes (first image_id {same[0]}): the later ones "
-        "count as false positives.",
+        "count as incorrect.",
         "Write each image once: turn off the sampler's padding, or keep one of the runs.",
     )
 

@@ -80,6 +80,6 @@ def _exact_repeats(results: Results, rows: NDArray[np.int32], images: NDArray[np
         {"images": len(images), "detections": len(rows), "first_image_id": int(ids[0])},
         f"{counted(len(images), 'image')} of {results.source} {have} more than once "
         f"(first image_id {ids[0]}; {counted(len(rows), 'repeated detection')}): "
-        "repeats count as false positives.",
+        "repeats count as incorrect.",
         "Pass --drop-duplicates to leave them out, or turn off the sampler's padding.",
     )

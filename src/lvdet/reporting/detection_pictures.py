@@ -227,7 +227,10 @@ def _thumbnail(path: Path) -> tuple[bytes, tuple[int, int]]:
         with image_module.open(path) as image:
             size = image.size
             if size[0] * size[1] > PICTURE_PIXELS:
-                raise InputError(f"{path}: {size[0]:,} x {size[1]:,} pixels is too large to draw")
+                raise InputError(
+                    f"{path}: {size[0]:,} x {size[1]:,} pixels, expected at most "
+                    f"{PICTURE_PIXELS:,} in total to draw it"
+                )
             image.draft("RGB", (SIDE, SIDE))
             small = image.convert("RGB")
     except (OSError, ValueError, SyntaxError, image_module.DecompressionBombError) as error:

@@ -53,11 +53,7 @@ _WORDS = {
 def read_config(path: Path, changes: Sequence[str] = ()) -> Config:
     """Reads a config file, or a config that ships with lvdet by name, and applies
     "section.key=value" overrides from the command line. Paths become absolute: those in a file are
-    relative to its folder, those in overrides and shipped configs to the current folder.
-
-    Paths become absolute: those in a file are relative to its folder, those of changes and of
-    configs that ship with lvdet to the current one.
-    """
+    relative to its folder, those in overrides and shipped configs to the current folder."""
     return _resolved(_chain(_located(path), ()), changes, str(path), True)
 
 

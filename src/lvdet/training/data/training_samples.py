@@ -35,10 +35,7 @@ class Sample:
 
 def make_sample(dataset: Dataset, row: int, position: int, options: config.Config) -> Sample:
     """The image of a row as it is seen at a position of the stream. Its randomness depends only on
-    the run's seed and that position.
-
-    What is random about it depends on the run's seed and the position alone.
-    """
+    the run's seed and that position."""
     random = generator(options.run.seed, SAMPLE, position)
     side = draw_size(options.input, random)
     flip = bool(random.random() < options.input.flip)
