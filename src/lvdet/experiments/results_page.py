@@ -126,9 +126,13 @@ def _made_with(results: ResultSet) -> str:
 
 def _summary(verdicts: Sequence[Verdict]) -> str:
     number = Counter(one.outcome for one in verdicts)
+    hold = "holds" if number[HOLDS] == 1 else "hold"
+    fail = "fails" if number[FAILS] == 1 else "fail"
+    are = "is" if number[UNDECIDED] == 1 else "are"
+    were = "was" if number[MISSING] == 1 else "were"
     return (
-        f"Of {len(verdicts)} claims, {number[HOLDS]} hold, {number[FAILS]} fail, "
-        f"{number[UNDECIDED]} are undecided and {number[MISSING]} were not run.\n"
+        f"Of {len(verdicts)} claims, {number[HOLDS]} {hold}, {number[FAILS]} {fail}, "
+        f"{number[UNDECIDED]} {are} undecided and {number[MISSING]} {were} not run.\n"
     )
 
 
