@@ -45,6 +45,7 @@ def ask(verb: Any, *arguments: Any, **options: Any) -> str:
     count=st.integers(1, 5),
     room=st.sampled_from([0, 3, 1 << 24]),
     fan_in=st.sampled_from([2, 32]),
+    many=st.sampled_from([0, 1000]),
     chains=st.lists(st.lists(LIMITS, min_size=1, max_size=3), max_size=2),
     dets_per_image=st.one_of(st.none(), st.integers(0, 12)),
     dets_per_class=st.one_of(st.none(), st.integers(0, 12)),
@@ -58,6 +59,7 @@ def test_shards_evaluate_to_the_single_run(
     count: int,
     room: int,
     fan_in: int,
+    many: int,
     chains: list[Any],
     dets_per_image: int | None,
     dets_per_class: int | None,
@@ -66,7 +68,7 @@ def test_shards_evaluate_to_the_single_run(
 ) -> None:
     """Rows of an image and of a class are in several shards, and equal scores in different ones.
     With little room, shards drop what the budgets cannot keep; parts are merged in several steps if
-    one task takes few."""
+    one task takes few; images in several shards go to one of them, or all images to blocks."""
     folder = tmp_path_factory.mktemp("case")
     make = coco_case if coco else lvis_case
     annotations, results = make(seed, masks=iou != "bbox")
@@ -85,6 +87,7 @@ def test_shards_evaluate_to_the_single_run(
     with (
         patch.object(shards, "room_of", lambda gt: room),
         patch.object(shards, "_FAN_IN", fan_in),
+        patch.object(shards, "_MANY", many),
     ):
         assert ask(lvdet.evaluate, gt, Shards.of(paths), **options) == expected
 

@@ -57,6 +57,8 @@ def connected(address: str) -> Iterator[None]:
                 "local",  # rather than any cluster that this machine belongs to
                 num_cpus=int(local[1]),
                 include_dashboard=False,
+                # A verb waits in one while the others read: it is not to be started each time.
+                _system_config={"num_workers_soft_limit": int(local[1]) + 1},
                 log_to_driver=False,
                 logging_level=logging.ERROR,
             )

@@ -53,26 +53,35 @@ class Portion:
         row = np.flatnonzero(keep) if self.row is None else self.row[keep]
         return Portion(self.results.where(keep), self.shard, row)
 
+    def with_facts_of(self, images: NDArray[np.bool_]) -> Portion:
+        """The same rows, with the facts about some images ([I]) alone, and those about classes."""
+        per_image = np.where(images, self.results.per_image, 0)
+        total = int(per_image.sum())
+        return replace(self, results=replace(self.results, per_image=per_image, total=total))
 
-def pieces(portion: Portion, count: int) -> list[Portion]:
-    """The portion by blocks of images, as many as that. Facts about classes go with the first."""
-    results = portion.results
-    ranking = results.ranking
-    images = len(ranking.image_ids)
-    block_of_image = np.arange(images, dtype=np.int64) * count // max(images, 1)
-    block = block_of_image[ranking.image]
-    found = []
-    for number in range(count):
-        piece = portion.where(block == number)
-        part = piece.results
-        per_image = np.where(block_of_image == number, results.per_image, 0)
-        if number:
-            nothing = np.zeros(0, dtype=np.int32)
-            facts = ScoreFacts.of(nothing, np.zeros(0), len(ranking.category_ids))
-            part = replace(part, per_class=np.zeros_like(results.per_class), scores=facts)
-        part = replace(part, per_image=per_image, total=int(per_image.sum()))
-        found.append(replace(piece, results=part))
-    return found
+    def without_class_facts(self) -> Portion:
+        """The same rows, for portions whose facts about classes go with another."""
+        results = self.results
+        nothing = np.zeros(0, dtype=np.int32)
+        scores = ScoreFacts.of(nothing, np.zeros(0), len(results.ranking.category_ids))
+        per_class = np.zeros_like(results.per_class)
+        return replace(self, results=replace(results, per_class=per_class, scores=scores))
+
+
+def pieces(
+    portion: Portion, block: NDArray[np.integer[Any]], count: int, facts: bool
+) -> list[Portion]:
+    """The portion by blocks of images, from 0 on.
+
+    block: [I] of each image, -1 for none; facts: whether those about classes go with the first
+    """
+    of_row = block[portion.results.ranking.image]
+    plain = portion.without_class_facts()
+    found = [portion if facts and not number else plain for number in range(count)]
+    return [
+        one.where(of_row == number).with_facts_of(block == number)
+        for number, one in enumerate(found)
+    ]
 
 
 def union(portions: Sequence[Portion], gt: GroundTruth) -> tuple[Results, NDArray[np.int64]]:

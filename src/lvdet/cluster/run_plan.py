@@ -111,7 +111,7 @@ def calibrated(job: Job, path: os.PathLike[str], plan: Plan) -> Calibration:
     read = time.monotonic()
     options = job.options.resolved(masks=facts.masks and job.gt.masks is not None)
     known = Job(job.gt, job.needs, options, job.shards, job.room, job.folder)
-    part = tasks.match_portions(known, facts.boxes_given, None, portion)
+    part = tasks.match_portions(known, facts.boxes_given, None, None, portion)
     matched = time.monotonic()
     form = Form(str(options.iou), facts.masks, facts.boxes_given)
 

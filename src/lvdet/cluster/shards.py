@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lvdet.cluster import tasks
 from lvdet.cluster.class_floors import ClassFloors
@@ -40,6 +41,8 @@ from lvdet.tables.ground_truth import GroundTruth
 _AHEAD = 2
 #: Bytes of portions that one task matches, about; parts that one task merges.
 _BLOCK, _FAN_IN = 1 << 27, 32
+#: Images are matched in blocks if more than the so-manieth part of them is in several shards.
+_MANY = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,13 +146,12 @@ def room_of(gt: GroundTruth) -> int:
 
 @dataclass(frozen=True, eq=False)
 class _ReadShards:
-    """facts: of each shard; portions: those that were read
-    apart: whether no image is in two shards; floors: what all of them tell
+    """facts: of each shard; portions: those that were read, by the place of the shard
+    floors: what all of them tell
     """
 
     facts: Sequence[ShardFacts]
-    portions: list[Reference]
-    apart: bool
+    portions: dict[int, Reference]
     floors: Reference
 
     @property
@@ -164,8 +166,7 @@ def _read_all(job: Job, paths: Sequence[InputPath], update: Update | None) -> _R
     portions: dict[int, Reference] = {}
     floors = ClassFloors.unknown(job.needs, len(job.gt.categories))
     known, given = put(job), put(floors)
-    seen = np.zeros(-(-len(job.gt.images) // 8), dtype=np.uint8)
-    sizes, apart, room = sizes_of(paths, job.folder), True, job.room
+    sizes, room = sizes_of(paths, job.folder), job.room
     under_way: dict[Reference, tuple[int, Reference, Reference]] = {}
     waiting = iter(enumerate(paths))
     while True:
@@ -179,12 +180,10 @@ def _read_all(job: Job, paths: Sequence[InputPath], update: Update | None) -> _R
         ready, _ = wait(list(under_way))
         number, portion, best = under_way.pop(ready)
         found = shard_facts(ready, number, under_way)
-        facts[number] = replace(found, images=None)
+        facts[number] = found
         room = max(room - found.rows, 0)
         if found.images is not None:
             portions[number] = portion
-            apart = apart and not (seen & found.images).any()
-            seen |= found.images
         news = fetch(best)
         if floors is not None and news is not None:
             floors = floors.raised(news)
@@ -193,8 +192,7 @@ def _read_all(job: Job, paths: Sequence[InputPath], update: Update | None) -> _R
             update(sum(sizes[one] for one in facts), sum(sizes))
     return _ReadShards(
         [facts[number] for number in range(len(paths))],
-        [portions[number] for number in sorted(portions)],
-        apart,
+        {number: portions[number] for number in sorted(portions)},
         given,
     )
 
@@ -219,18 +217,14 @@ def _matched(
 ) -> PartColumns:
     """The part of all images."""
     known = put(job)
-    portions, cut = shards.portions, shards.rows > job.room
+    cut = shards.rows > job.room
     floors = shards.floors if cut else None
-    groups = [[portion] for portion in portions]
-    if not shards.apart:
-        nbytes = sum(facts.nbytes for facts in shards.facts)
-        blocks = max(-(-nbytes // _BLOCK), cpus(), 2)
-        every = [
-            start(tasks.split_portion, portion, blocks, returns=blocks) for portion in portions
-        ]
-        groups = [list(block) for block in zip(*every, strict=True)]
-    parts = [start(tasks.match_portions, known, boxes_given, floors, *group) for group in groups]
-    portions.clear()  # their memory is free as soon as they are matched
+    groups = _groups(job, shards)
+    parts = [
+        start(tasks.match_portions, known, boxes_given, floors, own, *portions)
+        for own, portions in groups
+    ]
+    shards.portions.clear()  # their memory is free as soon as they are matched
     groups.clear()
     while len(parts) > _FAN_IN:
         some = [parts[begin : begin + _FAN_IN] for begin in range(0, len(parts), _FAN_IN)]
@@ -241,6 +235,50 @@ def _matched(
         if update is not None:
             update(len(parts) - len(left), len(parts))
     return joined(fetch(parts)).sampled()
+
+
+def _groups(
+    job: Job, shards: _ReadShards
+) -> list[tuple[NDArray[np.bool_] | None, list[Reference]]]:
+    """Portions to match together, so that every image is in one group; and the images of the first
+    of them that count there.
+
+    An image in several shards goes to the first of them. If there are many such images, blocks of
+    images are matched together.
+    """
+    images = len(job.gt.images)
+    owner = np.full(images, -1, dtype=np.int32)
+    foreign: dict[int, NDArray[np.bool_]] = {}
+    for number in shards.portions:
+        bits = shards.facts[number].images
+        assert bits is not None
+        here = np.unpackbits(bits, count=images).astype(bool)
+        foreign[number] = here & (owner >= 0)
+        owner[here & (owner < 0)] = number
+    groups: dict[int, tuple[NDArray[np.bool_] | None, list[Reference]]]
+    if sum(map(np.count_nonzero, foreign.values())) * _MANY <= images:
+        groups = {
+            number: (~foreign[number] if foreign[number].any() else None, [portion])
+            for number, portion in shards.portions.items()
+        }
+        for number, portion in shards.portions.items():
+            to = np.unique(owner[foreign[number]])
+            if not len(to):
+                continue
+            block = np.where(foreign[number], np.searchsorted(to, owner), -1)
+            asked = portion, block, len(to), False
+            split = start(tasks.split_portion, *asked, returns=len(to))
+            for place, piece in zip(to.tolist(), split if len(to) > 1 else [split], strict=True):
+                groups[place][1].append(piece)
+        return list(groups.values())
+    nbytes = sum(facts.nbytes for facts in shards.facts)
+    blocks = max(-(-nbytes // _BLOCK), cpus(), 2)
+    block = put(np.arange(images, dtype=np.int64) * blocks // max(images, 1))
+    every = [
+        start(tasks.split_portion, portion, block, blocks, True, returns=blocks)
+        for portion in shards.portions.values()
+    ]
+    return [(None, list(some)) for some in zip(*every, strict=True)]
 
 
 def sizes_of(paths: Sequence[InputPath], folder: str) -> list[int]:

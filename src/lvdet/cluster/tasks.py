@@ -111,21 +111,33 @@ def _read(
     return facts, portion, floors.of(ranking) if floors and large else None
 
 
-def split_portion(portion: Portion, count: int) -> list[Portion]:
-    """A portion by blocks of images."""
-    return pieces(portion, count)
+def split_portion(
+    portion: Portion, block: NDArray[np.integer[Any]], count: int, facts: bool
+) -> list[Portion] | Portion:
+    """A portion by blocks of images: as many as that, or the only one."""
+    found = pieces(portion, block, count, facts)
+    return found if count > 1 else found[0]
 
 
 def match_portions(
-    job: Job, boxes_given: bool, floors: ClassFloors | None, *portions: Portion
+    job: Job,
+    boxes_given: bool,
+    floors: ClassFloors | None,
+    own: NDArray[np.bool_] | None,
+    *portions: Portion,
 ) -> PartColumns:
     """The part of the images of portions, which are in no others. Without rows that no budget can
-    keep, if the floors of all shards are given."""
+    keep, if the floors of all shards are given.
+
+    own: [I] images of the first portion that count; the others are left to the parts of other
+        shards
+    """
     set_threads(1)
-    cut = [
-        portion if floors is None else _cut_portion(job, portion, floors) for portion in portions
+    kept = [
+        _kept(job, portion, floors, None if place else own)
+        for place, portion in enumerate(portions)
     ]
-    results, position = union(cut, job.gt)
+    results, position = union(kept, job.gt)
     detections = replace(results.detections, boxes_given=boxes_given)
     part = part_of(
         *(job.gt, replace(results, detections=detections)),
@@ -137,14 +149,25 @@ def match_portions(
     return part.sampled()
 
 
-def _cut_portion(job: Job, portion: Portion, floors: ClassFloors) -> Portion:
+def _kept(
+    job: Job, portion: Portion, floors: ClassFloors | None, own: NDArray[np.bool_] | None
+) -> Portion:
+    """The rows that budgets can keep, if floors are given, of the images that count."""
+    keep = None if floors is None else _needed(job, portion, floors)
+    if own is not None:
+        of_own = own[portion.results.ranking.image]
+        keep = of_own if keep is None else keep & of_own
+        portion = portion.with_facts_of(own)
+    return portion if keep is None else portion.where(keep)
+
+
+def _needed(job: Job, portion: Portion, floors: ClassFloors) -> NDArray[np.bool_] | None:
     results = portion.results
     ranking = results.ranking
     floor = np.full(len(ranking.category_ids), -np.inf)
     floor[: len(floors.floor)] = floors.floor
     whole = _sampled(job.gt, results.per_image)
-    keep = needed_rows(ranking, job.requests(ranking), whole, floor=floor)
-    return portion if keep is None else portion.where(keep)
+    return needed_rows(ranking, job.requests(ranking), whole, floor=floor)
 
 
 def _sampled(gt: GroundTruth, per_image: NDArray[np.int64]) -> NDArray[np.bool_]:
