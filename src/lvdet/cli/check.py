@@ -33,7 +33,12 @@ def run(
     ] = 50,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE.json", help="Write all problems as JSON."),
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE.json",
+            help="Write the problems as JSON: per file, up to 10,000 unreadable values and a count of the rest.",
+        ),
     ] = None,
     category_map: Annotated[
         Path | None,

@@ -27,7 +27,7 @@ Examples:
   lvdet train images/config.toml
   lvdet train mask_rcnn.toml --set schedule.rate=0.01 --set classifier.loss=federated
   lvdet train --list
-  lvdet train federated --set data.train=train.json --set data.train_images=images
+  lvdet train federated --set data.train=train.json --set data.train_images=images --set data.val=
   lvdet train mask_rcnn.toml -o runs/second --resume
   torchrun --nproc-per-node 8 -m lvdet train mask_rcnn.toml
 """
