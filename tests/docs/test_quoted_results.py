@@ -78,8 +78,8 @@ def test_the_readme(runs: list[RunResult]) -> None:
     }
     lost = f"−{-gains['fixed.AP']:.1f}"
     assert (
-        f"gain {gains['old.AP']:.1f} points over softmax on average under AP-Old, and nothing "
-        f"under AP-Fixed ({lost})." in text
+        f"gain {gains['old.AP']:.1f} points over softmax on average under AP-Old, none under "
+        f"AP-Fixed ({lost})." in text
     )
     effect = {
         (method, key): of_runs(runs, f"train:{method}", key) - of_runs(runs, "own", key)

@@ -37,7 +37,8 @@ def run(
             "--output",
             "-o",
             metavar="FILE.json",
-            help="Write the problems as JSON: per file, up to 10,000 unreadable values and a count of the rest.",
+            help="Write the problems as JSON: per file, up to 10,000 unreadable values "
+            "and a count of the rest.",
         ),
     ] = None,
     category_map: Annotated[
