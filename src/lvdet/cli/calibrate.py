@@ -246,8 +246,22 @@ def measure(
     detections: Results,
     output: Outputs = None,
     iou: Iou = None,
-    iou_threshold: IouThreshold = 0.75,
-    dets_per_class: DetsPerClass = 10_000,
+    iou_threshold: Annotated[
+        float,
+        typer.Option(
+            metavar="IOU",
+            help="IoU at which a detection counts as correct for ECE, MCE, Brier score and log "
+            "loss. D-ECE always uses 0.5.",
+        ),
+    ] = 0.75,
+    dets_per_class: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            help="Use the N highest-scoring detections of each class for ECE, MCE, Brier score and "
+            "log loss.",
+        ),
+    ] = 10_000,
     laece_iou_threshold: Annotated[
         float,
         typer.Option(

@@ -52,8 +52,9 @@ def run(
 ) -> None:
     """Find every problem in the input files.
 
-    Prints each problem, with its row and byte offset where they apply. Also finds systematic
-    mistakes: repeated or missing images, boxes in another format, remapped class ids. The exit code
+    Prints each problem, with its row and byte offset where they apply. If every row of DT can be
+    read and belongs to a known image, also looks for systematic mistakes: repeated or missing
+    images, boxes in another format, remapped class ids. The exit code
     is 2 if there are problems.
     """
     require_target(output, (".json",))

@@ -116,8 +116,8 @@ def run(
         list[str] | None,
         typer.Option(
             metavar="METRIC=X",
-            help="Exit with code 3 if a metric is below X, a fraction. AP=0.3 refers to AP-Fixed; "
-            "for another protocol, write old.APr=0.2. Repeatable.",
+            help="Exit with code 3 if a metric is below X, a fraction. AP=0.3 refers to AP-Fixed, "
+            "or to the only protocol computed; for another one, write old.APr=0.2. Repeatable.",
         ),
     ] = None,
     output: Outputs = None,

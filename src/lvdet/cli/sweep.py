@@ -48,8 +48,8 @@ def run(
         str,
         typer.Option(
             metavar="ORDER",
-            help="Which limit applies first in rows that have both: class-first or image-first; "
-            "both gives a row for each order.",
+            help="Which limit applies first in rows with two limits: class-first, image-first, or "
+            "both (one row for each order).",
         ),
     ] = CLASS_FIRST,
     subsets: Annotated[
@@ -84,7 +84,7 @@ def run(
     skip_bad_shards: SkipBadShards = False,
     threads: Threads = None,
 ) -> None:
-    """Compute AP under many budgets.
+    """Compute AP under many limits.
 
     Matches once, then computes AP and AP-Pool under many limits per image and per class.
     """

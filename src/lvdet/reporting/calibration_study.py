@@ -57,8 +57,8 @@ class CalibrationSource:
         if self.training is not None:
             return f"{self.method}, fitted on {self.training.source}"
         return (
-            f"{self.method}, {FOLDS}-fold cross-validation over images (numbers are means over the "
-            "folds)"
+            f"{self.method}, {FOLDS}-fold cross-validation over images (AP-Pool is the mean over "
+            "the folds)"
         )
 
 
