@@ -23,7 +23,10 @@ pytestmark = pytest.mark.frameworks
 
 Json = dict[str, Any]
 #: Of names that NumPy and torchvision no longer have, for the projects that are older.
-BEFORE = "import numpy as np; np.random.seed(0); np.float = float; import torchvision; torchvision.__version__ = '0.9'"
+BEFORE = (
+    "import numpy as np; np.random.seed(0); np.float = float\n"
+    "import torchvision; torchvision.__version__ = '0.9'"
+)
 #: The demo imports skimage.io and does not use it.
 SKIMAGE = (
     "import sys, types; io = types.ModuleType('skimage.io'); package = types.ModuleType('skimage');"
