@@ -15,7 +15,7 @@ import os
 import shutil
 import tempfile
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -131,24 +131,14 @@ PATTERNS = {
 
 def examples(folder: Path) -> dict[str, list[Any]]:
     """The JSON of every command that trains nothing, by output; makes its files in a folder."""
-    quiet = io.StringIO()
-    with (
-        contextlib.chdir(folder),
-        contextlib.redirect_stdout(quiet),
-        contextlib.redirect_stderr(quiet),
-    ):
+    with _quietly(folder):
         _files()
         return _of_commands(COMMANDS)
 
 
 def trained_examples(folder: Path) -> dict[str, list[Any]]:
     """The JSON of every command in `TRAINED`, by output; trains in a folder."""
-    quiet = io.StringIO()
-    with (
-        contextlib.chdir(folder),
-        contextlib.redirect_stdout(quiet),
-        contextlib.redirect_stderr(quiet),
-    ):
+    with _quietly(folder):
         run(["synth", "drawn", "--images", "8", "--classes", "4", "--size", "64", "--workers", "1"])
         Path("drawn/val/damaged.jpg").write_bytes(b"not an image")
         return _of_commands(TRAINED)
@@ -156,17 +146,24 @@ def trained_examples(folder: Path) -> dict[str, list[Any]]:
 
 def clustered_examples(folder: Path) -> dict[str, list[Any]]:
     """The JSON of every command in `CLUSTERED`, by output; starts clusters of one process."""
+    with _quietly(folder):
+        _files()
+        Path("shards").mkdir()
+        shutil.copy("lvis_results.json", "shards/1.json")
+        shutil.copy("bad.json", "shards/2.json")
+        return _of_commands(CLUSTERED)
+
+
+@contextlib.contextmanager
+def _quietly(folder: Path) -> Iterator[None]:
+    """In a folder, with nothing printed."""
     quiet = io.StringIO()
     with (
         contextlib.chdir(folder),
         contextlib.redirect_stdout(quiet),
         contextlib.redirect_stderr(quiet),
     ):
-        _files()
-        Path("shards").mkdir()
-        shutil.copy("lvis_results.json", "shards/1.json")
-        shutil.copy("bad.json", "shards/2.json")
-        return _of_commands(CLUSTERED)
+        yield
 
 
 def _of_commands(commands: Mapping[str, Sequence[str]]) -> dict[str, list[Any]]:
