@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,9 @@ import pytest
 from cli.run_lvdet import lvdet_call, python_program
 from experiments.made_results import made, own
 from lvdet.experiments.paper_item import names
+from lvdet.experiments.request import Request
 from lvdet.experiments.result_files import ResultSet, write_results
+from lvdet.training.loop.stopping import StoppedError
 
 
 def test_the_list_has_every_table_and_figure() -> None:
@@ -30,6 +33,21 @@ def test_status_and_results_known_elsewhere(tmp_path: Path) -> None:
     assert found.good().out.startswith("scale synth: 0 of 5 runs done; the time of some is unknown")
     assert found.out.count("missing") == 5
     assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_during_training(
+    number: signal.Signals, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ends as any command does, and names no option that experiment lacks."""
+
+    def stopped(*arguments: object) -> None:
+        raise StoppedError("stopped after 5 of 7 steps; --resume continues", number)
+
+    monkeypatch.setattr(Request, "carry_out", stopped)
+    done = lvdet_call("experiment", "ap_fixed_losses", "-o", tmp_path, "--work", tmp_path)
+    assert done.code == code
+    assert done.err == "stopped during training; the same command resumes it\n"
 
 
 def test_the_page(tmp_path: Path) -> None:

@@ -45,8 +45,8 @@ def run(
         Path | None,
         typer.Option(
             metavar="MAP.json",
-            help="If class ids appear to be remapped, write a mapping that repairs them, for "
-            "convert --category-map.",
+            help="If class ids appear to be remapped and lvdet finds the whole mapping, write it, "
+            "for convert --category-map.",
         ),
     ] = None,
 ) -> None:
@@ -73,7 +73,7 @@ def run(
     if category_map is not None and mapping:
         write_json(mapping, category_map)
     elif category_map is not None:
-        note(f"class ids do not appear to be remapped: {category_map} was not written")
+        note(f"no complete mapping of class ids was found: {category_map} was not written")
     for problem in problems[:show]:
         print(problem)
     if len(problems) > show:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -119,6 +120,7 @@ def run(
 
     from lvdet.experiments.request import Request
     from lvdet.experiments.run_status import RunStatus
+    from lvdet.training.loop.stopping import StoppedError
 
     request = Request(
         names=tuple(names),
@@ -133,7 +135,11 @@ def run(
         deadline=deadline,
         say=note,
     )
-    finish(RunStatus.of(request) if status else request.carry_out(progress_bar))
+    try:
+        finish(RunStatus.of(request) if status else request.carry_out(progress_bar))
+    except StoppedError as stopped:
+        print("stopped during training; the same command resumes it", file=sys.stderr)
+        sys.exit(128 + stopped.signal)
 
 
 def _list() -> None:
