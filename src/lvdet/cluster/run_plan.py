@@ -28,6 +28,7 @@ from lvdet.threads import set_threads
 #: Bytes of memory of a process before it reads anything.
 _PROCESS = 200_000_000
 _REPEATS = 3
+_NO_IMAGES = np.zeros(0, dtype=np.int32)
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,7 @@ def calibrated(job: Job, path: os.PathLike[str], plan: Plan) -> Calibration:
     read = time.monotonic()
     options = job.options.resolved(masks=facts.masks and job.gt.masks is not None)
     known = Job(job.gt, job.needs, options, job.shards, job.room, job.folder)
-    part = tasks.match_portions(known, facts.boxes_given, None, None, portion)
+    part = tasks.match_portions(known, facts.boxes_given, None, _NO_IMAGES, portion)
     matched = time.monotonic()
     form = Form(str(options.iou), facts.masks, facts.boxes_given)
 

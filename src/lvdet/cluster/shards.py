@@ -221,8 +221,8 @@ def _matched(
     floors = shards.floors if cut else None
     groups = _groups(job, shards)
     parts = [
-        start(tasks.match_portions, known, boxes_given, floors, own, *portions)
-        for own, portions in groups
+        start(tasks.match_portions, known, boxes_given, floors, left, *portions)
+        for left, portions in groups
     ]
     shards.portions.clear()  # their memory is free as soon as they are matched
     groups.clear()
@@ -237,48 +237,46 @@ def _matched(
     return joined(fetch(parts)).sampled()
 
 
-def _groups(
-    job: Job, shards: _ReadShards
-) -> list[tuple[NDArray[np.bool_] | None, list[Reference]]]:
+def _groups(job: Job, shards: _ReadShards) -> list[tuple[NDArray[np.int64], list[Reference]]]:
     """Portions to match together, so that every image is in one group; and the images of the first
-    of them that count there.
+    of them that are left to other groups.
 
     An image in several shards goes to the first of them. If there are many such images, blocks of
     images are matched together.
     """
     images = len(job.gt.images)
     owner = np.full(images, -1, dtype=np.int32)
-    foreign: dict[int, NDArray[np.bool_]] = {}
+    foreign: dict[int, NDArray[np.int64]] = {}
     for number in shards.portions:
         bits = shards.facts[number].images
         assert bits is not None
-        here = np.unpackbits(bits, count=images).astype(bool)
-        foreign[number] = here & (owner >= 0)
-        owner[here & (owner < 0)] = number
-    groups: dict[int, tuple[NDArray[np.bool_] | None, list[Reference]]]
-    if sum(map(np.count_nonzero, foreign.values())) * _MANY <= images:
+        here = np.flatnonzero(np.unpackbits(bits, count=images))
+        owned = owner[here] >= 0
+        foreign[number] = here[owned]
+        owner[here[~owned]] = number
+    if sum(map(len, foreign.values())) * _MANY <= images:
         groups = {
-            number: (~foreign[number] if foreign[number].any() else None, [portion])
-            for number, portion in shards.portions.items()
+            number: (foreign[number], [portion]) for number, portion in shards.portions.items()
         }
         for number, portion in shards.portions.items():
-            to = np.unique(owner[foreign[number]])
-            if not len(to):
+            there = foreign[number]
+            if not len(there):
                 continue
-            block = np.where(foreign[number], np.searchsorted(to, owner), -1)
-            asked = portion, block, len(to), False
-            split = start(tasks.split_portion, *asked, returns=len(to))
-            for place, piece in zip(to.tolist(), split if len(to) > 1 else [split], strict=True):
-                groups[place][1].append(piece)
+            owners, block = np.unique(owner[there], return_inverse=True)
+            count = len(owners)
+            split = start(tasks.split_portion, portion, there, block, count, False, returns=count)
+            for place, piece in zip(owners, split if count > 1 else [split], strict=True):
+                groups[int(place)][1].append(piece)
         return list(groups.values())
     nbytes = sum(facts.nbytes for facts in shards.facts)
     blocks = max(-(-nbytes // _BLOCK), cpus(), 2)
-    block = put(np.arange(images, dtype=np.int64) * blocks // max(images, 1))
-    every = [
-        start(tasks.split_portion, portion, block, blocks, True, returns=blocks)
+    every = np.arange(images)
+    known, block = put(every), put(every * blocks // max(images, 1))
+    split = [
+        start(tasks.split_portion, portion, known, block, blocks, True, returns=blocks)
         for portion in shards.portions.values()
     ]
-    return [(None, list(some)) for some in zip(*every, strict=True)]
+    return [(every[:0], list(some)) for some in zip(*split, strict=True)]
 
 
 def sizes_of(paths: Sequence[InputPath], folder: str) -> list[int]:

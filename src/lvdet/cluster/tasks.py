@@ -112,10 +112,17 @@ def _read(
 
 
 def split_portion(
-    portion: Portion, block: NDArray[np.integer[Any]], count: int, facts: bool
+    portion: Portion,
+    images: NDArray[np.integer[Any]],
+    block: NDArray[np.integer[Any]],
+    count: int,
+    facts: bool,
 ) -> list[Portion] | Portion:
-    """A portion by blocks of images: as many as that, or the only one."""
-    found = pieces(portion, block, count, facts)
+    """A portion by blocks of images: as many as that, or the only one. `block` is that of each of
+    `images`; the others are in none."""
+    of_image = np.full(len(portion.results.per_image), -1, dtype=np.int32)
+    of_image[images] = block
+    found = pieces(portion, of_image, count, facts)
     return found if count > 1 else found[0]
 
 
@@ -123,18 +130,18 @@ def match_portions(
     job: Job,
     boxes_given: bool,
     floors: ClassFloors | None,
-    own: NDArray[np.bool_] | None,
+    left: NDArray[np.integer[Any]],
     *portions: Portion,
 ) -> PartColumns:
     """The part of the images of portions, which are in no others. Without rows that no budget can
     keep, if the floors of all shards are given.
 
-    own: [I] images of the first portion that count; the others are left to the parts of other
-        shards
+    left: images of the first portion that are left to the parts of other shards
     """
     set_threads(1)
+    nothing = left[:0]
     kept = [
-        _kept(job, portion, floors, None if place else own)
+        _kept(job, portion, floors, nothing if place else left)
         for place, portion in enumerate(portions)
     ]
     results, position = union(kept, job.gt)
@@ -150,11 +157,13 @@ def match_portions(
 
 
 def _kept(
-    job: Job, portion: Portion, floors: ClassFloors | None, own: NDArray[np.bool_] | None
+    job: Job, portion: Portion, floors: ClassFloors | None, left: NDArray[np.integer[Any]]
 ) -> Portion:
-    """The rows that budgets can keep, if floors are given, of the images that count."""
+    """The rows that budgets can keep, if floors are given, of images that are not left out."""
     keep = None if floors is None else _needed(job, portion, floors)
-    if own is not None:
+    if len(left):
+        own = np.ones(len(portion.results.per_image), dtype=bool)
+        own[left] = False
         of_own = own[portion.results.ranking.image]
         keep = of_own if keep is None else keep & of_own
         portion = portion.with_facts_of(own)
