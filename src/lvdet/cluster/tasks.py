@@ -118,8 +118,10 @@ def split_portion(
     count: int,
     facts: bool,
 ) -> list[Portion] | Portion:
-    """A portion by blocks of images: as many as that, or the only one. `block` is that of each of
-    `images`; the others are in none."""
+    """A portion by blocks of images: as many as that, or the only one.
+
+    block: one number for each of `images`; other images are in no block
+    """
     of_image = np.full(len(portion.results.per_image), -1, dtype=np.int32)
     of_image[images] = block
     found = pieces(portion, of_image, count, facts)
